@@ -55,6 +55,7 @@ import { type Node, NodeSchema } from './node.ts'
 import { type Pod, PodSchema } from './pod.ts'
 import { type PodDisruptionBudget, PodDisruptionBudgetSchema } from './pod-disruption-budget.ts'
 import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
+import { type APIService, APIServiceSchema, registrationGroup } from './registration/api-service.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
 import { type CSIDriver, CSIDriverSchema } from './storage/csi-driver.ts'
@@ -128,6 +129,7 @@ export type BuiltInTypes = {
   readonly csistoragecapacities: CSIStorageCapacity
   readonly volumeattachments: VolumeAttachment
   readonly customresourcedefinitions: CustomResourceDefinition
+  readonly apiservices: APIService
 }
 export type BuiltInName = keyof BuiltInTypes
 
@@ -349,6 +351,9 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     CustomResourceDefinitionSchema,
     { counted: true, shortNames: ['crd', 'crds'], categories: ['api-extensions'], reader: definitionReader },
   ),
+  apiservices: row('apiservices', 'APIService', registrationGroup, APIServiceSchema, {
+    categories: ['api-extensions'],
+  }),
   networkpolicies: row('networkpolicies', 'NetworkPolicy', networkingGroup, NetworkPolicySchema, {
     namespaced: true,
     shortNames: ['netpol'],

@@ -177,7 +177,7 @@ function leaderStatus(replica: ControllerParts['replica']): LeaderStatus {
 
 /** The loops of every controller, whether it leads or not. */
 function sharedLoops(needs: BrokerControllerNeeds, parts: ControllerParts, { api, page }: OpenApi): readonly Loop[] {
-  const { access, definitions, revocations, own, guard, upkeep } = parts
+  const { access, definitions, registered, revocations, own, guard, upkeep } = parts
   const address = ownAddress({
     advertised: parts.names.advertisedHost,
     addresses: () => outwardAddresses(networkInterfaces()).map(({ address }) => address),
@@ -185,7 +185,7 @@ function sharedLoops(needs: BrokerControllerNeeds, parts: ControllerParts, { api
     log: needs.log,
   })
   const some = [guard, upkeep, page, address, mqttServerFiles(needs, parts)].filter((loop) => loop !== undefined)
-  return [...some, { name: 'api', run: api.run }, access, definitions, revocations, own]
+  return [...some, { name: 'api', run: api.run }, access, definitions, registered.loop, revocations, own]
 }
 
 /** A standby writes them, too: the server may be on its machine. */

@@ -43,6 +43,7 @@ import { clusterRoleStrategy } from './apiserver/kinds/rbac/cluster-role.ts'
 import { clusterRoleBindingStrategy } from './apiserver/kinds/rbac/cluster-role-binding.ts'
 import { roleStrategy } from './apiserver/kinds/rbac/role.ts'
 import { roleBindingStrategy } from './apiserver/kinds/rbac/role-binding.ts'
+import { apiServiceStrategy } from './apiserver/kinds/registration/api-service.ts'
 import { csiDriverStrategy } from './apiserver/kinds/storage/csi-driver.ts'
 import { csiNodeStrategy } from './apiserver/kinds/storage/csi-node.ts'
 import { csiStorageCapacityStrategy } from './apiserver/kinds/storage/csi-storage-capacity.ts'
@@ -57,6 +58,7 @@ import { podTemplateStrategy } from './apiserver/kinds/workloads/pod-template.ts
 import { replicaSetStrategy } from './apiserver/kinds/workloads/replica-set.ts'
 import { replicationControllerStrategy } from './apiserver/kinds/workloads/replication-controller.ts'
 import { statefulSetStrategy } from './apiserver/kinds/workloads/stateful-set.ts'
+import { localApiServices } from './apiserver/local-api-services.ts'
 import { type NamespaceDeletionNeeds, namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import { type QuotaControllerNeeds, resourceQuotaController } from './apiserver/quota/quota-controller.ts'
 import type { ControllerConfiguration } from './configuration.ts'
@@ -144,6 +146,7 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   csistoragecapacities: csiStorageCapacityStrategy,
   volumeattachments: volumeAttachmentStrategy,
   customresourcedefinitions: customResourceDefinitionStrategy,
+  apiservices: apiServiceStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry<KindStrategy>(Object.values<KindStrategy>(kinds), [
@@ -175,6 +178,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     namespaceDeletion(needs),
     kindDeletion(needs),
     definitionController(needs),
+    localApiServices(needs),
     resourceQuotaController(needs),
     roleAggregationController(needs),
     flowSchemaController(needs),

@@ -33,6 +33,7 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     ...shared,
     ...admission,
     access,
+    apiServices: parts.registered.apiServices,
     tokens,
     serverUrl,
     storage: parts.storage,

@@ -13,6 +13,7 @@ import { meterWorkQueues } from '../daemon/work-queue-metrics.ts'
 import { openTokenKeys } from './access/service-account-keys.ts'
 import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
+import { followApiServices } from './apiserver/aggregator/api-services.ts'
 import { controllerCreation } from './apiserver/handlers/controller-creation.ts'
 import { controllerScales } from './apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
@@ -89,6 +90,8 @@ export async function openParts(
   if (!isShared) await objects.ensure()
   const definitions = await followDefinitions({ store, clock, log }, kinds)
   closing.add(() => definitions.run(AbortSignal.abort()))
+  const registered = await followApiServices({ store, clock, log })
+  closing.add(() => registered.loop.run(AbortSignal.abort()))
   const access = await openAuthorizer({ store, clock, log })
   const keyFolder = join(flags.dataDir, authorityFolderName)
   let tokenKeys = await openTokenKeys(keyFolder)
@@ -140,6 +143,7 @@ export async function openParts(
     readiness: readinessOf({ store, clock, problems, upkeep, replica }),
     access,
     definitions,
+    registered,
     tokens: serviceAccountTokens(() => tokenKeys, store),
     reloadTokenKeys: async () => {
       tokenKeys = await openTokenKeys(keyFolder)

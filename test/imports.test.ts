@@ -224,6 +224,7 @@ test('the rooms of the API import one way', async (t) => {
     'streams',
     'proxy',
     'kinds',
+    'aggregator',
     'reviews',
     'figures',
     'fleet',

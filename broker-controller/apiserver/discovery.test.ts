@@ -1,12 +1,15 @@
 import { test } from 'tap'
+import { registrationName } from '../../api/registration/api-service.ts'
 import { resources } from '../../api/resources.ts'
 import { builtInKinds } from '../control-plane.ts'
+import { type ApiServices, isOfExtension, type StoredApiService } from './aggregator/api-services.ts'
+import type { ExtensionDiscovery } from './aggregator/discovery-needs.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { reviewKinds } from './reviews/review-kinds.ts'
 
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json'
 const bodyAt = (path: string) => {
-  const answer = discoveryAnswer(path, undefined, builtInKinds)
+  const answer = discoveryAnswer(path, undefined, { kinds: builtInKinds })
   return answer?.kind === 'object' ? answer.body : undefined
 }
 
@@ -15,15 +18,15 @@ test('the plain lists lead from the groups to every kind', async (t) => {
   t.match(bodyAt('/apis'), {
     kind: 'APIGroupList',
     groups: [
-      { name: 'admissionregistration.k8s.io' },
-      { name: 'apiextensions.k8s.io' },
+      { name: 'apiregistration.k8s.io' },
       { name: 'apps' },
+      { name: 'events.k8s.io' },
       { name: 'authentication.k8s.io' },
       { name: 'authorization.k8s.io' },
       { name: 'autoscaling', preferredVersion: { groupVersion: 'autoscaling/v2' } },
       { name: 'batch' },
       { name: 'certificates.k8s.io', preferredVersion: { groupVersion: 'certificates.k8s.io/v1', version: 'v1' } },
-      { name: 'coordination.k8s.io' },
+      { name: 'networking.k8s.io' },
     ],
   })
   t.match(bodyAt('/apis/coordination.k8s.io'), { kind: 'APIGroup', name: 'coordination.k8s.io' })
@@ -57,8 +60,8 @@ test('the plain lists lead from the groups to every kind', async (t) => {
 
 test('the aggregated lists describe the same resources in two answers', async (t) => {
   const answers = [
-    discoveryAnswer('/api', aggregated, builtInKinds),
-    discoveryAnswer('/apis', aggregated, builtInKinds),
+    discoveryAnswer('/api', aggregated, { kinds: builtInKinds }),
+    discoveryAnswer('/apis', aggregated, { kinds: builtInKinds }),
   ]
   const found = answers.flatMap((answer) => {
     if (answer?.kind !== 'object') return []
@@ -101,9 +104,9 @@ test('a group with two versions prefers the newer one', async (t) => {
         { name: 'horizontalpodautoscalers/status', kind: 'HorizontalPodAutoscaler' },
       ],
     })
-    t.ok(discoveryPaths(builtInKinds).includes(`/apis/autoscaling/${version}`))
+    t.ok(discoveryPaths({ kinds: builtInKinds }).includes(`/apis/autoscaling/${version}`))
   }
-  const answer = discoveryAnswer('/apis', aggregated, builtInKinds)
+  const answer = discoveryAnswer('/apis', aggregated, { kinds: builtInKinds })
   const { items } = (answer?.kind === 'object' ? answer.body : {}) as {
     items: { metadata: { name: string }; versions: { version: string; resources: unknown[] }[] }[]
   }
@@ -189,7 +192,7 @@ test('the core group has one version, a named group its preferred one', async (t
 
 // As Kubernetes 1.32 answers the same request of kubectl.
 test('an aggregated resource names its responses and its subresources', async (t) => {
-  const answer = discoveryAnswer('/api', aggregated, builtInKinds)
+  const answer = discoveryAnswer('/api', aggregated, { kinds: builtInKinds })
   const { items } = (answer?.kind === 'object' ? answer.body : {}) as {
     items: { metadata: object; versions: { resources: { resource: string; subresources: object[] }[] }[] }[]
   }
@@ -238,7 +241,7 @@ test('an aggregated resource names its responses and its subresources', async (t
 })
 
 test('an aggregated group has its name and its own resources only', async (t) => {
-  const answer = discoveryAnswer('/apis', aggregated, builtInKinds)
+  const answer = discoveryAnswer('/apis', aggregated, { kinds: builtInKinds })
   const { items } = (answer?.kind === 'object' ? answer.body : {}) as {
     items: { metadata: { name: string }; versions: object[] }[]
   }
@@ -259,7 +262,7 @@ test('an aggregated group has its name and its own resources only', async (t) =>
 })
 
 test('every path of discovery has an answer', async (t) => {
-  const paths = discoveryPaths(builtInKinds)
+  const paths = discoveryPaths({ kinds: builtInKinds })
   t.ok(
     ['/api', '/api/v1', '/apis', '/apis/apps', '/apis/apps/v1', '/apis/metrics.k8s.io/v1beta1'].every((path) =>
       paths.includes(path),
@@ -291,6 +294,61 @@ test('nothing is discovered elsewhere', async (t) => {
     '/apis/authentication.k8s.io/v2',
     '/apis/coordination.k8s.io/v1/leases/x',
   ]) {
-    t.equal(discoveryAnswer(path, undefined, builtInKinds), undefined, path)
+    t.equal(discoveryAnswer(path, undefined, { kinds: builtInKinds }), undefined, path)
   }
+})
+
+const anApiService = (version: string, group: string, groupPriorityMinimum: number, service?: object) =>
+  ({
+    metadata: { name: `${version}.${group}` },
+    spec: { group, version, groupPriorityMinimum, versionPriority: 10, ...(service && { service }) },
+  }) as StoredApiService
+const registered = (...all: readonly StoredApiService[]): ApiServices => ({
+  all: () => all,
+  remotes: () => all.filter(isOfExtension),
+  remoteAt: (one) => all.find((service) => isOfExtension(service) && service.metadata.name === registrationName(one)),
+  onChange: () => () => {},
+})
+
+test('groups are in the order of the priorities that APIServices state', async (t) => {
+  const apiServices = registered(
+    anApiService('v1', 'batch', 19_000),
+    anApiService('v1', 'wardle.example.com', 17_900, { namespace: 'a', name: 'b' }),
+  )
+  const answer = discoveryAnswer('/apis', undefined, { kinds: builtInKinds, apiServices })
+  const { groups } = (answer?.kind === 'object' ? answer.body : {}) as { groups: { name: string }[] }
+  t.same(
+    groups.slice(0, 4).map(({ name }) => name),
+    ['apiregistration.k8s.io', 'batch', 'wardle.example.com', 'apps'],
+  )
+  t.match(discoveryAnswer('/apis/wardle.example.com', undefined, { kinds: builtInKinds, apiServices }), {
+    body: { kind: 'APIGroup', preferredVersion: { groupVersion: 'wardle.example.com/v1' } },
+  })
+})
+
+test('what an extension server serves is merged, and is stale where that is not known', async (t) => {
+  const remote = anApiService('v1', 'wardle.example.com', 2_000, { namespace: 'a', name: 'b' })
+  const needs = { kinds: builtInKinds, apiServices: registered(remote) }
+  const versionsIn = (extensions?: ExtensionDiscovery) => {
+    const answer = discoveryAnswer('/apis', aggregated, { ...needs, ...(extensions && { extensions }) })
+    const { items } = (answer?.kind === 'object' ? answer.body : {}) as {
+      items: { metadata: { name: string }; versions: object[] }[]
+    }
+    return items.find(({ metadata }) => metadata.name === 'wardle.example.com')?.versions
+  }
+  t.same(versionsIn(), [{ version: 'v1', freshness: 'Stale', resources: [] }])
+  const resources = [{ resource: 'flunders' }]
+  t.same(versionsIn({ versionOf: () => ({ freshness: 'Current', resources }), descriptionHash: () => undefined }), [
+    { version: 'v1', freshness: 'Current', resources },
+  ])
+})
+
+test('an APIService does not take a group away that the fleet serves', async (t) => {
+  const apiServices = registered(anApiService('v1', 'apps', 100, { namespace: 'a', name: 'b' }))
+  const answer = discoveryAnswer('/apis', aggregated, { kinds: builtInKinds, apiServices })
+  const { items } = (answer?.kind === 'object' ? answer.body : {}) as {
+    items: { metadata: { name: string }; versions: { resources: { resource: string }[] }[] }[]
+  }
+  const apps = items.find(({ metadata }) => metadata.name === 'apps')
+  t.ok(apps?.versions[0]?.resources.some(({ resource }) => resource === 'deployments'))
 })

@@ -1,6 +1,15 @@
-/** API discovery: the kinds that are served, in the plain and in the aggregated form. */
+/** API discovery: the kinds that are served, here and by extension servers, in the plain and in the aggregated form. */
 import type { AnyObject } from '../../api/meta.ts'
+import { type APIService, registrationGroup, registrationName } from '../../api/registration/api-service.ts'
+import {
+  type GroupVersion,
+  inGroupOrder,
+  localPriority,
+  type OrderedGroup,
+  type Priority,
+} from '../../api/registration/group-order.ts'
 import { apiVersionOf, type Resource } from '../../api/resources.ts'
+import type { DiscoveredVersion, DiscoveryNeeds } from './aggregator/discovery-needs.ts'
 import { componentKind } from './figures/component-routes.ts'
 import { usageGroup, usageKinds, usageVersion } from './figures/usage-routes.ts'
 import type { KindRegistry, KindStrategy, Subresource } from './handlers/strategy.ts'
@@ -24,35 +33,67 @@ const verbsByAccess: { readonly [A in Subresource<AnyObject>['access']]: readonl
 export function discoveryAnswer(
   path: string,
   accept: string | undefined,
-  kinds: KindRegistry,
+  needs: DiscoveryNeeds,
 ): ApiResponse | undefined {
   const aggregated = aggregatedDiscovery(accept)
   const [, root, group, version, ...rest] = path.replace(/\/$/, '').split('/')
   if (rest.length > 0) return undefined
   if (root === 'api' && version === undefined) {
-    if (group !== undefined) return listAnswer('', group, kinds)
-    return aggregated ? aggregatedAnswer(aggregated, [coreGroup], kinds) : objectAnswer(coreVersions)
+    if (group !== undefined) return listAnswer('', group, needs.kinds)
+    if (aggregated === undefined) return objectAnswer(coreVersions)
+    return aggregatedAnswer(aggregated, servedGroups(needs).filter(isCore), needs)
   }
   if (root !== 'apis') return undefined
-  const groups = namedGroups(kinds)
+  if (group !== undefined && version !== undefined) return listAnswer(group, version, needs.kinds)
+  const groups = servedGroups(needs).filter((one) => !isCore(one))
   if (group === undefined)
-    return aggregated ? aggregatedAnswer(aggregated, groups, kinds) : objectAnswer(groupList(kinds))
-  if (version !== undefined) return listAnswer(group, version, kinds)
-  return groups.includes(group)
-    ? objectAnswer({ ...groupOf(group, kinds), kind: 'APIGroup', apiVersion: 'v1' })
-    : undefined
+    return aggregated ? aggregatedAnswer(aggregated, groups, needs) : objectAnswer(groupList(groups))
+  const found = groups.find((one) => one.group === group)
+  return found && objectAnswer({ ...groupOf(found), kind: 'APIGroup', apiVersion: 'v1' })
 }
 
 /** Every path discovery answers, for the list at `/`. */
-export function discoveryPaths(kinds: KindRegistry): string[] {
-  const groups = namedGroups(kinds).flatMap((group) => [
-    `/apis/${group}`,
-    ...versionsOf(group, kinds).map((version) => `/apis/${group}/${version}`),
-  ])
+export function discoveryPaths(needs: DiscoveryNeeds): string[] {
+  const groups = servedGroups(needs)
+    .filter((one) => !isCore(one))
+    .flatMap(({ group, versions }) => [`/apis/${group}`, ...versions.map(({ version }) => `/apis/${group}/${version}`)])
   return ['/api', '/api/v1', '/apis', ...groups]
 }
 
-const coreGroup = ''
+/** The versions of groups that the fleet serves by itself, each once. */
+export function localGroupVersions(kinds: KindRegistry): readonly GroupVersion[] {
+  const all = [...kinds.served, ...computed].map(({ group, version }) => ({ group, version }))
+  return [...new Map(all.map((one) => [registrationName(one), one])).values()]
+}
+
+/** `apiService`: of its extension server; undefined: the fleet serves it by itself. */
+type ServedVersion = GroupVersion & Priority & { readonly apiService?: APIService }
+type ServedGroup = OrderedGroup<ServedVersion>
+
+function servedGroups({ kinds, apiServices }: DiscoveryNeeds): readonly ServedGroup[] {
+  const stated = new Map([...(apiServices?.all() ?? [])].map((one) => [one.metadata.name ?? '', one]))
+  const remote = apiServices?.remotes() ?? []
+  const elsewhere = new Set(remote.map(({ metadata }) => metadata.name))
+  const local = localGroupVersions(kinds).filter((one) => !elsewhere.has(registrationName(one)))
+  const groups = inGroupOrder<ServedVersion>([
+    ...local.map((one) => ({ ...one, ...(stated.get(registrationName(one))?.spec ?? localPriority(one)) })).map(plain),
+    ...remote.map((apiService) => ({ ...plain(apiService.spec), apiService })),
+  ])
+  // Kubernetes lists the group of APIServices before all others; it has none itself.
+  return [...groups.filter(isRegistration), ...groups.filter((one) => !isRegistration(one))]
+}
+
+function plain({ group = '', version = '', groupPriorityMinimum, versionPriority }: Partial<GroupVersion> & Priority) {
+  return { group, version, groupPriorityMinimum, versionPriority }
+}
+
+function isRegistration({ group }: ServedGroup): boolean {
+  return group === registrationGroup
+}
+
+function isCore({ group }: ServedGroup): boolean {
+  return group === ''
+}
 
 const coreVersions = {
   kind: 'APIVersions',
@@ -60,13 +101,12 @@ const coreVersions = {
   serverAddressByClientCIDRs: [],
 }
 
-function groupList(kinds: KindRegistry) {
-  const groups = namedGroups(kinds).map((group) => groupOf(group, kinds))
-  return { kind: 'APIGroupList', apiVersion: 'v1', groups }
+function groupList(groups: readonly ServedGroup[]) {
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(groupOf) }
 }
 
-function groupOf(group: string, kinds: KindRegistry) {
-  const versions = versionsOf(group, kinds).map((version) => ({ groupVersion: `${group}/${version}`, version }))
+function groupOf({ group, versions: served }: ServedGroup) {
+  const versions = served.map(({ version }) => ({ groupVersion: `${group}/${version}`, version }))
   return { name: group, versions, preferredVersion: versions[0] }
 }
 
@@ -104,7 +144,11 @@ function entriesOf(resource: KindStrategy) {
   return [own, ...subresources]
 }
 
-function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[], kinds: KindRegistry): ApiResponse {
+function aggregatedAnswer(
+  version: 'v2' | 'v2beta1',
+  groups: readonly ServedGroup[],
+  needs: DiscoveryNeeds,
+): ApiResponse {
   return {
     kind: 'object',
     code: 200,
@@ -113,7 +157,7 @@ function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[], 
       kind: 'APIGroupDiscoveryList',
       apiVersion: `apidiscovery.k8s.io/${version}`,
       metadata: {},
-      items: groups.map((group) => aggregatedGroup(group, kinds)),
+      items: groups.map((group) => aggregatedGroup(group, needs)),
     },
   }
 }
@@ -157,22 +201,26 @@ const aggregatedComputed = ({
   ...(shortNames.length > 0 && { shortNames }),
 })
 
-function aggregatedGroup(group: string, kinds: KindRegistry) {
-  const resourcesIn = (version: string) => [
-    ...servedIn(group, kinds)
-      .filter((resource) => resource.version === version)
-      .map(aggregatedResource),
-    ...computed.filter((one) => one.group === group && one.version === version).map(aggregatedComputed),
-  ]
+function aggregatedGroup({ group, versions }: ServedGroup, { kinds, extensions }: DiscoveryNeeds) {
+  const own = (version: string): DiscoveredVersion => ({
+    freshness: 'Current',
+    resources: [
+      ...servedIn(group, kinds)
+        .filter((resource) => resource.version === version)
+        .map(aggregatedResource),
+      ...computed.filter((one) => one.group === group && one.version === version).map(aggregatedComputed),
+    ],
+  })
   return {
-    metadata: group === coreGroup ? {} : { name: group },
-    versions: versionsOf(group, kinds).map((version) => ({
+    metadata: group === '' ? {} : { name: group },
+    versions: versions.map(({ version, apiService }) => ({
       version,
-      freshness: 'Current',
-      resources: resourcesIn(version),
+      ...(apiService === undefined ? own(version) : (extensions?.versionOf(apiService) ?? notKnown)),
     })),
   }
 }
+
+const notKnown: DiscoveredVersion = { freshness: 'Stale', resources: [] }
 
 function objectVerbsOf({ defined }: KindStrategy): readonly string[] {
   return defined?.isTerminating ? endingVerbs : objectVerbs
@@ -212,29 +260,4 @@ function verbsOf({ access }: Subresource<AnyObject>): readonly string[] {
 
 function servedIn(group: string, kinds: KindRegistry): KindStrategy[] {
   return kinds.served.filter((resource) => resource.group === group)
-}
-
-function namedGroups(kinds: KindRegistry): string[] {
-  const own = [...kinds.served.filter(({ defined }) => defined === undefined), ...computed]
-  // As their priorities have it in Kubernetes: kubectl takes the first kind of an ambiguous name.
-  return [...new Set([...namesOf(own), ...namesOf(kinds.served)])]
-}
-
-function namesOf(kinds: readonly { readonly group: string }[]): string[] {
-  return [...new Set(kinds.map(({ group }) => group))].filter((group) => group !== coreGroup).sort()
-}
-
-/** The newest first, which clients prefer (CompareKubeAwareVersionStrings, apimachinery util/version). */
-function versionsOf(group: string, kinds: KindRegistry): readonly string[] {
-  const all = [...servedIn(group, kinds), ...computed.filter((one) => one.group === group)]
-  const versions = [...new Set(all.map(({ version }) => version))]
-  return versions.sort((a, b) => rankOf(b) - rankOf(a) || (a < b ? -1 : 1))
-}
-
-/** `v2` is before `v1`, and that before any `v1beta1`, `v2alpha1`; other names come after these. */
-function rankOf(version: string): number {
-  const [text, major = '0', stage, minor = '0'] = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/.exec(version) ?? []
-  if (text === undefined) return -1
-  const stages = ['alpha', 'beta']
-  return (stage === undefined ? 2 : stages.indexOf(stage)) * 1e6 + Number(major) * 1e3 + Number(minor)
 }

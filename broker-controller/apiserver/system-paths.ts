@@ -12,10 +12,10 @@ import {
   type ServiceAccountTokens,
   tokenIssuer,
 } from './access/tokens/service-account-tokens.ts'
+import type { DiscoveryNeeds } from './aggregator/discovery-needs.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { fleetMetrics } from './figures/fleet-metrics.ts'
 import { fleetAnswer, fleetPaths } from './fleet/fleet-answers.ts'
-import type { KindRegistry } from './handlers/strategy.ts'
 import { openApiAnswer } from './openapi/openapi-answers.ts'
 import { type ApiResponse, objectAnswer, textAnswer } from './wire/answers.ts'
 import { methodNotAllowed, unknownPath } from './wire/status-errors.ts'
@@ -36,15 +36,13 @@ export type ReadinessCheck = {
   readonly warnings?: () => readonly string[]
 }
 
-export type SystemNeeds = {
+export type SystemNeeds = DiscoveryNeeds & {
   /** Ours, as in `0.1.0`. */
   readonly version: string
   readonly metrics: () => Promise<{ readonly text: string; readonly contentType: string }>
   /** The objects of the fleet, for /metrics/fleet. */
   readonly store: Store
   readonly readiness: readonly ReadinessCheck[]
-  /** What discovery lists. */
-  readonly kinds: KindRegistry
   /** Whose public keys are published; undefined: there are no tokens. */
   readonly tokens?: Pick<ServiceAccountTokens, 'publicKeys'>
   /** `https://HOST:PORT` as other machines reach this API, for what names its own address; undefined: not yet known. */
@@ -83,7 +81,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
     case '/':
       return objectAnswer({
         paths: [
-          ...discoveryPaths(needs.kinds),
+          ...discoveryPaths(needs),
           ...healthEndpoints.flatMap((endpoint) => [
             `/${endpoint}`,
             ...checksOf(endpoint, needs.readiness).map(({ name }) => `/${endpoint}/${name}`),
@@ -120,7 +118,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
         return openApiAnswer({ path, query, accept, ifNoneMatch }, needs.kinds, needs.version)
       }
       if (path.startsWith('/fleet/')) return fleetAnswer({ path, query, host }, needs)
-      return discoveryAnswer(path, accept, needs.kinds)
+      return discoveryAnswer(path, accept, needs)
   }
 }
 

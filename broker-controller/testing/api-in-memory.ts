@@ -42,8 +42,10 @@ export type Ask = (method: string, path: string, more?: Sent) => Promise<Got>
 /** What a test may set of the API. */
 type GivenNeed =
   | 'addressRules'
+  | 'apiServices'
   | 'checkpoints'
   | 'contentProver'
+  | 'extensions'
   | 'flowControl'
   | 'kinds'
   | 'lapsedWindowMs'

@@ -37,6 +37,8 @@ export type ApiServerNeeds = Pick<
   | 'store'
   | 'kinds'
   | 'access'
+  | 'apiServices'
+  | 'extensions'
   | 'tokens'
   | 'serverUrl'
   | 'storage'
@@ -157,6 +159,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
   const { tokens, serverUrl, quotas, podSecurity, webhooks, audit, dashboard, replica, addressRules } = needs
+  const { apiServices, extensions } = needs
   const checks = [checkWithin('store', () => store.version(), clock, healthMs), ...readiness]
   return {
     store,
@@ -172,6 +175,8 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     parseYaml: parseYamlBody,
     commonNameOf,
     ...(addressRules && { addressRules }),
+    ...(apiServices && { apiServices }),
+    ...(extensions && { extensions }),
     ...(tokens && { tokens }),
     ...(serverUrl && { serverUrl }),
     ...(needs.storage && { storage: needs.storage }),

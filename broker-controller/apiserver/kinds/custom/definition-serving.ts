@@ -1,7 +1,6 @@
 /** Why a definition cannot be served here: its group, its conversion, its selectable fields. */
 
 import { duplicate, forbidden, invalid, type Problem, required } from '../../../../api/problem.ts'
-import { builtInResources, otherForms, type Resource } from '../../../../api/resources.ts'
 import {
   type CustomResourceDefinition,
   type DefinedConversion,
@@ -13,18 +12,11 @@ import type { JSONSchemaProps } from '../../../../api/structural/json-schema-pro
 import { tooMany } from '../../../../api/validation/endpoints-validation.ts'
 import { propertyOf } from '../../structural/pruning.ts'
 import { namesOfPath, parseObjectPath } from '../../structural/simple-path.ts'
-
-/** Groups that the fleet serves itself, also what it computes there: usage, and questions about access. */
-const ownGroups: ReadonlySet<string> = new Set([
-  ...[...builtInResources.all, ...Object.values<Resource>(otherForms)].map(({ group }) => group),
-  ...['metrics.k8s.io', 'authentication.k8s.io', 'authorization.k8s.io'],
-])
+import { ownGroupProblems } from '../registration/own-groups.ts'
 
 export function servingProblems({ metadata, spec }: CustomResourceDefinition): readonly Problem[] {
   return [
-    ...(ownGroups.has(spec.group)
-      ? [forbidden('spec.group', `the kinds of ${spec.group} are served by the fleet itself`)]
-      : []),
+    ...ownGroupProblems('spec.group', spec.group),
     ...approvalProblems(metadata, spec.group),
     ...conversionProblems(spec.conversion),
     ...spec.versions.flatMap((version, index) =>

@@ -1,0 +1,25 @@
+/** What discovery and OpenAPI list: the kinds of the fleet, and what extension servers say that they serve. */
+import type { APIService } from '../../../api/registration/api-service.ts'
+import type { KindRegistry } from '../handlers/strategy.ts'
+import type { ApiServices } from './api-services.ts'
+
+export type DiscoveryNeeds = {
+  readonly kinds: KindRegistry
+  /** undefined: no extension servers, and the priorities that Kubernetes gives its groups. */
+  readonly apiServices?: ApiServices
+  /** What extension servers serve; undefined: that is not known here. */
+  readonly extensions?: ExtensionDiscovery
+}
+
+export interface ExtensionDiscovery {
+  /** What the server of this APIService serves, as the aggregated form lists it. Empty where it has never answered. */
+  versionOf(apiService: APIService): DiscoveredVersion
+  /** Of its description in OpenAPI v3, '' where it names none; undefined: it has none. */
+  descriptionHash(apiService: APIService): string | undefined
+}
+
+export type DiscoveredVersion = {
+  /** Stale: its server does not answer at the moment. */
+  readonly freshness: 'Current' | 'Stale'
+  readonly resources: readonly object[]
+}
