@@ -6,7 +6,7 @@
 import type { ClusterRole } from '../../api/access/cluster-role.ts'
 import type { ClusterRoleBinding } from '../../api/access/cluster-role-binding.ts'
 import { kiosksGroup } from '../../api/access/kiosk-link.ts'
-import { type PolicyRule, rbacGroup } from '../../api/access/role.ts'
+import { type PolicyRule, type Role, rbacGroup } from '../../api/access/role.ts'
 import type { Subject } from '../../api/access/role-binding.ts'
 import { serviceAccountsGroup } from '../../api/access/service-account-names.ts'
 import { anonymous, authenticatedGroup, homeAssistantIdentity, mastersGroup } from '../../api/identity.ts'
@@ -222,6 +222,16 @@ export const defaultClusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding(homeAssistantIdentity.user, user(homeAssistantIdentity.user)),
   // Without subjects, as in Kubernetes: nodes have the fixed rules.
   clusterRoleBinding('system:node'),
+]
+
+/** In namespaces (namespace_policy.go): for extension servers, whose accounts are bound to it. */
+export const defaultRoles: readonly Role[] = [
+  {
+    apiVersion,
+    kind: 'Role',
+    metadata: { ...metadata('extension-apiserver-authentication-reader'), namespace: 'kube-system' },
+    rules: [onNamed(onResources(readVerbs, '', 'configmaps'), 'extension-apiserver-authentication')],
+  },
 ]
 
 function metadata(name: string, labels: { readonly [key: string]: string } = {}) {

@@ -5,13 +5,14 @@ import { systemClock as clock } from '../../daemon/clock.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store } from '../store/store.ts'
 import { create } from '../testing/admitting.ts'
-import { defaultClusterRoleBindings, defaultClusterRoles } from './default-roles.ts'
+import { defaultClusterRoleBindings, defaultClusterRoles, defaultRoles } from './default-roles.ts'
 import { ensureDefaultRoles, extendedBinding, extendedRole } from './reconcile-roles.ts'
 
 const at = (name: string) => ({ namespace: '', name })
 
 test('the default roles and bindings are ones that the API accepts', async (t) => {
   for (const role of defaultClusterRoles) t.doesNotThrow(() => create('clusterroles', role))
+  for (const role of defaultRoles) t.doesNotThrow(() => create('roles', role))
   for (const one of defaultClusterRoleBindings) {
     t.doesNotThrow(() => create('clusterrolebindings', one))
     t.ok(
@@ -26,6 +27,12 @@ test('a start creates them, and the next start changes nothing', async (t) => {
   await ensureDefaultRoles({ store, clock })
   const before = await store.version()
   t.equal((await store.list('clusterroles')).items.length, defaultClusterRoles.length)
+  t.match((await store.list('roles')).items, [
+    {
+      metadata: { namespace: 'kube-system', name: 'extension-apiserver-authentication-reader' },
+      rules: [{ verbs: ['get', 'list', 'watch'], resourceNames: ['extension-apiserver-authentication'] }],
+    },
+  ])
   t.equal((await store.list('clusterrolebindings')).items.length, defaultClusterRoleBindings.length)
   await ensureDefaultRoles({ store, clock })
   t.equal(await store.version(), before)

@@ -5,6 +5,7 @@
  */
 import type { ClusterRole } from '../../api/access/cluster-role.ts'
 import type { ClusterRoleBinding } from '../../api/access/cluster-role-binding.ts'
+import type { Role } from '../../api/access/role.ts'
 import type { Subject } from '../../api/access/role-binding.ts'
 import { isApiError } from '../../api/api-error.ts'
 import type { ObjectMeta } from '../../api/meta.ts'
@@ -12,7 +13,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import { missingRules } from '../apiserver/access/rbac/escalation.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store } from '../store/store.ts'
-import { defaultClusterRoleBindings, defaultClusterRoles } from './default-roles.ts'
+import { defaultClusterRoleBindings, defaultClusterRoles, defaultRoles } from './default-roles.ts'
 
 export type RoleNeeds = { readonly store: Store; readonly clock: Clock }
 
@@ -25,6 +26,10 @@ export async function ensureDefaultRoles(needs: RoleNeeds): Promise<void> {
         key: keyOf(role),
         change: (present) => extendedRole(present, role),
       })
+    }),
+    ...defaultRoles.map(async (role) => {
+      if (await created(() => store.create('roles', role))) return
+      await rewrite(needs, 'roles', { key: keyOf(role), change: (present) => extendedRoleInNamespace(present, role) })
     }),
     ...defaultClusterRoleBindings.map(async (binding) => {
       if (await created(() => store.create('clusterrolebindings', binding))) return
@@ -46,8 +51,8 @@ async function created(create: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-function keyOf({ metadata }: ClusterRole | ClusterRoleBinding) {
-  return { namespace: '', name: metadata.name ?? '' }
+function keyOf({ metadata }: ClusterRole | Role | ClusterRoleBinding) {
+  return { namespace: metadata.namespace ?? '', name: metadata.name ?? '' }
 }
 
 /** undefined: it has all that the default has. */
@@ -63,6 +68,14 @@ export function extendedRole(present: ClusterRole, wanted: ClusterRole): Cluster
     rules: [...(present.rules ?? []), ...missing],
     ...(lacksAggregation && { aggregationRule: wanted.aggregationRule }),
   }
+}
+
+function extendedRoleInNamespace(present: Role, wanted: Role): Role | undefined {
+  if (isLeftAlone(present)) return undefined
+  const metadata = extendedMetadata(present.metadata, wanted.metadata)
+  const missing = missingRules(present.rules ?? [], wanted.rules ?? [])
+  if (metadata === undefined && missing.length === 0) return undefined
+  return { ...present, metadata: metadata ?? present.metadata, rules: [...(present.rules ?? []), ...missing] }
 }
 
 /** undefined: it has all that the default has. Its role stays: that of a binding never changes. */
@@ -82,7 +95,7 @@ function subjectText({ kind, name, namespace = '' }: Subject): string {
   return `${kind} ${namespace}/${name}`
 }
 
-function isLeftAlone({ metadata }: ClusterRole | ClusterRoleBinding): boolean {
+function isLeftAlone({ metadata }: ClusterRole | Role | ClusterRoleBinding): boolean {
   return metadata.annotations?.['rbac.authorization.kubernetes.io/autoupdate'] === 'false'
 }
 
