@@ -7,6 +7,7 @@ import { checkNodeCSR } from '../certs/csr-check.ts'
 import { aborted } from '../daemon/aborted.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import type { Loop } from '../daemon/run.ts'
+import { remoteAvailability } from './apiserver/aggregator/remote-availability.ts'
 import type { Dashboard } from './apiserver/dashboard/dashboard.ts'
 import { assembledHomeAssistant } from './assembled-home-assistant.ts'
 import { ensureClusterInfo, type ServerLists } from './bootstrap-objects.ts'
@@ -188,6 +189,7 @@ async function publishAddresses(
   })
   own.onChange(async () => {
     broker.renew()
+    await parts.extensions.authentication.refresh()
     await ensureClusterInfo(shared, clusterInfo())
     outbox.announce()
   })
@@ -230,7 +232,8 @@ function fleetLoops(
   { broker, epoch, inbox, outbox, networkLoops }: BrokerPorts,
 ): readonly Loop[] {
   const { shared, creation, scales, origin, names, own, checkpoints, hold, usage, sessions, registry, replica } = parts
-  const { storage } = parts
+  const { storage, extensions } = parts
+  const { apiServices } = parts.registered
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   return [
     parts.objects,
@@ -244,6 +247,9 @@ function fleetLoops(
     ...(api.dashboard === undefined ? [] : dashboardLoops(api.dashboard)),
     usageRequests({ usage, broker, clock, log: shared.log }),
     sessionRequests({ sessions, broker, clock, log: shared.log }),
+    extensions.authentication,
+    extensions.discovery,
+    remoteAvailability({ ...shared, apiServices, servers: extensions.servers }),
     ...controlLoops(
       {
         ...shared,

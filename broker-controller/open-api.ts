@@ -34,6 +34,8 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     ...admission,
     access,
     apiServices: parts.registered.apiServices,
+    extensions: parts.extensions.discovery,
+    extensionProxy: parts.extensions.proxy,
     tokens,
     serverUrl,
     storage: parts.storage,

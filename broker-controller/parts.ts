@@ -6,7 +6,7 @@ import { commonNameOfCSR } from '../certs/csr-check.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { limitLog } from '../daemon/log-limit.ts'
-import { metricsRegistry } from '../daemon/metrics-registry.ts'
+import { type MetricsRegistry, metricsRegistry } from '../daemon/metrics-registry.ts'
 import { addProcessMetrics } from '../daemon/process-metrics.ts'
 import type { SystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
 import { meterWorkQueues } from '../daemon/work-queue-metrics.ts'
@@ -14,6 +14,7 @@ import { openTokenKeys } from './access/service-account-keys.ts'
 import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
 import { followApiServices } from './apiserver/aggregator/api-services.ts'
+import { openExtensions } from './apiserver/aggregator/extensions.ts'
 import { controllerCreation } from './apiserver/handlers/controller-creation.ts'
 import { controllerScales } from './apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
@@ -32,6 +33,7 @@ import { authorityFolderName } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import type { ControllerConfiguration, ControllerConfigurationFile } from './configuration.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
+import { frontProxy } from './own-certificates/front-proxy.ts'
 import { openOwnCertificates } from './own-certificates/own-certificates.ts'
 import type { PodNetworkSettings } from './pod-network-configuration.ts'
 import { followAuthority } from './replicas/foreign-authority.ts'
@@ -96,15 +98,7 @@ export async function openParts(
   const keyFolder = join(flags.dataDir, authorityFolderName)
   let tokenKeys = await openTokenKeys(keyFolder)
   closing.add(() => access.run(AbortSignal.abort()))
-  const registry = metricsRegistry()
-  const stopProcessMetrics = addProcessMetrics(registry)
-  const stopMeter = meterEventLoop({ registry, clock, log })
-  const stopQueueMeter = meterWorkQueues(registry)
-  closing.add(async () => {
-    stopQueueMeter()
-    stopMeter()
-    stopProcessMetrics()
-  })
+  const registry = openMeters(log, closing)
   const shared = {
     store,
     kinds,
@@ -131,9 +125,13 @@ export async function openParts(
     commonNameOf: commonNameOfCSR,
   }
   const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }
+  const proxy = frontProxy({ dataDir: flags.dataDir, clock })
+  own.onChange(proxy.reload)
+  const clientAuthorities = () => own.authority().trusted
   return {
     shared,
     objects,
+    extensions: openExtensions({ ...registered, connections, proxy, clientAuthorities, store, clock, log }),
     admission,
     creation: controllerCreation(admitting, kinds),
     scales: controllerScales(admitting, kinds),
@@ -161,6 +159,16 @@ export async function openParts(
     storage: storageBoard(),
     sessions,
   }
+}
+
+/** The metrics of this process are in the registry. */
+function openMeters(log: Log, closing: Closing): MetricsRegistry {
+  const registry = metricsRegistry()
+  const stops = [addProcessMetrics(registry), meterEventLoop({ registry, clock, log }), meterWorkQueues(registry)]
+  closing.add(async () => {
+    for (const stop of stops.reverse()) stop()
+  })
+  return registry
 }
 
 export type ControllerParts = Awaited<ReturnType<typeof openParts>>

@@ -5,6 +5,7 @@ import type { ClientCertificate } from './access/authentication.ts'
 import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
 import type { HeldAccess, HeldAnswer } from './access/held-access.ts'
 import type { ServiceAccountTokens } from './access/tokens/service-account-tokens.ts'
+import type { ExtensionProxy } from './aggregator/extension-proxy.ts'
 import type { RequestSender } from './audit/audit-event.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import type { Dashboard } from './dashboard/dashboard.ts'
@@ -51,6 +52,8 @@ export type RequestNeeds = SystemNeeds &
     readonly heldAccess?: Pick<HeldAccess, 'hold'>
     /** undefined: there is no dashboard, and no session of it. */
     readonly dashboard?: Dashboard
+    /** undefined: there is no way to extension servers. */
+    readonly extensionProxy?: ExtensionProxy
     /** undefined: this is the only controller. */
     readonly replica?: Replica
   }

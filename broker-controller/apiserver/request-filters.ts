@@ -107,13 +107,19 @@ export const leadersRequests: RequestFilter = async (state, needs) => {
   const { request, route, streamWeight, sender } = state
   const { replica, log } = needs
   if (replica === undefined || replica.isLeading()) return state
-  if (isAnsweredHere(route)) {
+  if (isAnsweredHere(route) && !showsExtensions(route, needs)) {
     await waitUntilReadable(route, request.query, replica, log)
     return state
   }
   await refuseStale(replica)
   const answer = await answerOfLeader(request, streamWeight > 0, sender, needs)
   return answeredWith(state, needs, { answer, isForwarded: true })
+}
+
+/** What extension servers serve is in the leader, which asks them. */
+function showsExtensions(route: ApiRoute, { apiServices }: RequestNeeds): boolean {
+  const isMerged = route.kind === 'path' && ['/apis', '/openapi/v3'].includes(route.path)
+  return isMerged && apiServices !== undefined && apiServices.remotes().length > 0
 }
 
 export const deadline: RequestFilter = (state) => {

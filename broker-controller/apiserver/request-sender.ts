@@ -99,6 +99,7 @@ export function credentialsCheck(
 }
 
 function isProxied(route: ApiRoute): boolean {
+  if (route.kind === 'aggregated') return true
   return route.kind === 'resource' && subresourceOf(route.resource, route.subresource)?.access === 'proxy'
 }
 

@@ -55,10 +55,10 @@ export interface AuditAnnotations {
 /** As kube-apiserver's RequestInfo filter. `sender`: with the identity of a sender that needs no credentials. */
 export function receivedState(
   request: ApiRequest,
-  { kinds }: Pick<RequestNeeds, 'kinds'>,
+  { kinds, apiServices }: Pick<RequestNeeds, 'kinds' | 'apiServices'>,
   sender: RequestSender,
 ): RequestState {
-  const route = routeOf(request.method, request.path, request.query, kinds)
+  const route = routeOf(request.method, request.path, request.query, kinds, apiServices)
   const streamWeight = streamWeightOf(route)
   return { request, route, streamWeight, sender, identity: anonymous, user: '', annotations: auditAnnotations() }
 }
@@ -70,6 +70,8 @@ export function failed(state: RequestState, error: unknown): RequestState {
 /** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but memory. */
 function streamWeightOf(route: ApiRoute): number {
   if (route.kind === 'dashboard') return route.path === '/ui/api/stream' ? streamWeights.dashboard : 0
+  // Its server may take long, and must not hold the seats of others meanwhile.
+  if (route.kind === 'aggregated') return streamWeights.connection
   if (route.kind !== 'resource') return 0
   if (route.verb === 'watch') return streamWeights.watch
   const access = subresourceOf(route.resource, route.subresource)?.access

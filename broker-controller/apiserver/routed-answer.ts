@@ -96,6 +96,11 @@ function routedAnswer(state: RequestState, needs: RequestNeeds): Promise<ApiResp
         },
         needs,
       )
+    case 'aggregated': {
+      if (needs.extensionProxy === undefined) throw unknownPath()
+      const owner = streamOwner(sender.identity ?? identity, identity)
+      return needs.extensionProxy.answer({ route, identity, streamOwner: owner, offered, raw, signal })
+    }
     case 'session':
       return sessionAnswer({ id: route.id, identity, offered }, needs)
     case 'usage':

@@ -1,9 +1,11 @@
 /** Routes requests: method and path → verb, resource and subresource. */
 import { sessionOfPath } from '../../api/sessions.ts'
+import { aggregatedRouteOf } from './aggregator/aggregated-route.ts'
+import type { ApiServices } from './aggregator/api-services.ts'
 import { isDashboardPath } from './dashboard/dashboard-requests.ts'
 import { type ComponentRoute, componentRouteOf } from './figures/component-routes.ts'
 import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
-import { type KindRegistry, type ResourceRoute, subresourceOf } from './handlers/strategy.ts'
+import { type AggregatedRoute, type KindRegistry, type ResourceRoute, subresourceOf } from './handlers/strategy.ts'
 import { type ReviewRoute, reviewRouteOf } from './reviews/review-kinds.ts'
 import { isSwitchedOn } from './wire/query.ts'
 
@@ -12,6 +14,7 @@ export type ApiRoute =
   | UsageRoute
   | ComponentRoute
   | ReviewRoute
+  | AggregatedRoute
   /** The node's end of a session; see `api/sessions.ts`. */
   | { readonly kind: 'session'; readonly path: string; readonly id: string }
   /** The page of the fleet, and what it asks. */
@@ -21,12 +24,20 @@ export type ApiRoute =
   | { readonly kind: 'not-allowed'; readonly path: string }
 
 /** Reads a path as it stands in the request line, without its query. Names may hold any percent-encoded character. */
-export function routeOf(method: string, path: string, query: URLSearchParams, kinds: KindRegistry): ApiRoute {
+export function routeOf(
+  method: string,
+  path: string,
+  query: URLSearchParams,
+  kinds: KindRegistry,
+  apiServices?: ApiServices,
+): ApiRoute {
   const id = sessionOfPath(path)
   if (id !== undefined) return method === 'GET' ? { kind: 'session', path, id } : { kind: 'not-allowed', path }
   if (isDashboardPath(path)) return { kind: 'dashboard', path }
   const segments = path.split('/').filter((segment) => segment !== '')
   const names = segments.map(decoded)
+  const aggregated = aggregatedRouteOf(method, names, query, apiServices)
+  if (aggregated !== undefined) return aggregated
   const usage = usageRouteOf(method, names)
   if (usage !== undefined) return usage === 'not-allowed' ? { kind: usage, path } : usage
   const component = componentRouteOf(method, names)

@@ -115,7 +115,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
       )
     default:
       if (path.startsWith('/openapi/')) {
-        return openApiAnswer({ path, query, accept, ifNoneMatch }, needs.kinds, needs.version)
+        return openApiAnswer({ path, query, accept, ifNoneMatch }, needs, needs.version)
       }
       if (path.startsWith('/fleet/')) return fleetAnswer({ path, query, host }, needs)
       return discoveryAnswer(path, accept, needs)

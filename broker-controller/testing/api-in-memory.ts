@@ -45,6 +45,7 @@ type GivenNeed =
   | 'apiServices'
   | 'checkpoints'
   | 'contentProver'
+  | 'extensionProxy'
   | 'extensions'
   | 'flowControl'
   | 'kinds'

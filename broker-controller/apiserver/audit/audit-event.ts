@@ -4,7 +4,7 @@
  */
 import type { Identity } from '../../../api/identity.ts'
 import { isObject } from '../../../api/text/json.ts'
-import { type ResourceRoute, subresourceOf } from '../handlers/strategy.ts'
+import { type AggregatedRoute, type ResourceRoute, subresourceOf } from '../handlers/strategy.ts'
 
 /** What was found out about the sender of a request, as far as it came. */
 export type RequestSender = {
@@ -20,10 +20,13 @@ export type RequestSender = {
   readonly annotations?: Readonly<Record<string, string>>
 }
 
+/** Of objects, here or of an extension server. */
+export type AuditedRoute = ResourceRoute | AggregatedRoute
+
 export type AuditFacts = {
   readonly id: string
   readonly stage: 'ResponseStarted' | 'ResponseComplete'
-  readonly route: ResourceRoute
+  readonly route: AuditedRoute
   readonly sender: RequestSender
   /** As in the request line. */
   readonly uri: string
@@ -42,7 +45,9 @@ const mostGroups = 100
 const writes: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete', 'deletecollection'])
 
 /** Whether requests of this route are written down: those that change something, and connections into pods. */
-export function isAudited({ verb, resource, subresource }: ResourceRoute): boolean {
+export function isAudited(route: AuditedRoute): boolean {
+  if (route.kind === 'aggregated') return route.resource !== '' && writes.has(route.verb)
+  const { verb, resource, subresource } = route
   return writes.has(verb) || subresourceOf(resource, subresource)?.access === 'connect'
 }
 
@@ -50,8 +55,9 @@ export function isAudited({ verb, resource, subresource }: ResourceRoute): boole
  * Whether a request of an audited route is left out: clients renew Leases every few seconds and record Events in bursts, which would
  * rotate everything else away. One that was refused for its sender is never left out.
  */
-export function isLeftOut({ resource: { group, name } }: ResourceRoute, code: number): boolean {
-  if (isRefused(code)) return false
+export function isLeftOut(route: AuditedRoute, code: number): boolean {
+  if (isRefused(code) || route.kind === 'aggregated') return false
+  const { group, name } = route.resource
   return (group === 'coordination.k8s.io' && name === 'leases') || name === 'events'
 }
 
@@ -90,7 +96,9 @@ function userInfo({ user, groups, uid, extra }: Identity) {
 }
 
 /** The name of an object whose name the server generated is that of the answer. */
-function objectRef({ resource, namespace, name, subresource }: ResourceRoute, body: unknown) {
+function objectRef(route: AuditedRoute, body: unknown) {
+  if (route.kind === 'aggregated') return extensionRef(route)
+  const { resource, namespace, name, subresource } = route
   const { kind, metadata } = isObject(body) ? body : {}
   const made = kind === resource.kind && isObject(metadata) ? metadata : {}
   const { name: madeName, uid, resourceVersion } = made
@@ -102,6 +110,17 @@ function objectRef({ resource, namespace, name, subresource }: ResourceRoute, bo
     ...(resource.group && { apiGroup: resource.group }),
     apiVersion: resource.version,
     ...(typeof resourceVersion === 'string' && { resourceVersion }),
+    ...(subresource && { subresource }),
+  }
+}
+
+function extensionRef({ resource, namespace, name, group, version, subresource }: AggregatedRoute) {
+  return {
+    resource,
+    ...(namespace && { namespace }),
+    ...withName(name),
+    apiGroup: group,
+    apiVersion: version,
     ...(subresource && { subresource }),
   }
 }

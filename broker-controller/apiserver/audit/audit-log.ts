@@ -4,15 +4,21 @@ import type { Clock } from '../../../daemon/clock.ts'
 import { tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { addressKey } from '../access/peer-address.ts'
-import type { ResourceRoute } from '../handlers/strategy.ts'
-import { type AuditFacts, auditLine, isAudited, isLeftOut, type RequestSender } from './audit-event.ts'
+import {
+  type AuditedRoute,
+  type AuditFacts,
+  auditLine,
+  isAudited,
+  isLeftOut,
+  type RequestSender,
+} from './audit-event.ts'
 import type { AuditFile } from './audit-file.ts'
 
 export type AuditedRequest = Omit<AuditFacts, 'stage'>
 
 export interface AuditLog {
   /** The ID of a request of this route, which its answer carries; undefined: its requests are not audited. */
-  idFor(route: ResourceRoute): string | undefined
+  idFor(route: AuditedRoute): string | undefined
   /** Writes down that a request was answered, or, of a connection, that it began. */
   record(request: AuditedRequest & { readonly isBeginning?: boolean }): void
 }

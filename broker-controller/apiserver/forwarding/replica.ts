@@ -24,7 +24,9 @@ export interface Replica {
 /** What of a route decides about its controller. */
 type Routed =
   | ResourceRoute
-  | { readonly kind: 'path' | 'review' | 'not-allowed' | 'session' | 'usage' | 'component' | 'dashboard' }
+  | {
+      readonly kind: 'path' | 'review' | 'not-allowed' | 'session' | 'usage' | 'component' | 'dashboard' | 'aggregated'
+    }
 
 /** Whether every controller answers this: it reads what the store has, or this process. */
 export function isAnsweredHere(route: Routed): boolean {
@@ -37,6 +39,7 @@ export function isAnsweredHere(route: Routed): boolean {
     case 'usage':
     case 'component':
     case 'dashboard':
+    case 'aggregated':
       return false
     case 'resource': {
       const { verb, resource, subresource } = route

@@ -19,7 +19,7 @@ import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { CheckpointWindow } from '../../store/checkpoints/checkpoint-window.ts'
 import type { ContentProver } from '../../store/checkpoints/content-proof.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
-import type { Store, StoreOrigin } from '../../store/store.ts'
+import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { TableOf } from './cells.ts'
@@ -264,6 +264,24 @@ export type ResourceRoute = {
   readonly subresource: string
   /** What follows the subresource in the path, as the client wrote it; only where it is a proxy. */
   readonly rest?: string
+}
+
+/** A request that an extension server answers. */
+export type AggregatedRoute = {
+  readonly kind: 'aggregated'
+  readonly apiService: StoredObject<'apiservices'>
+  /** Made of its parts again: the server behind reads the path that was authorized. */
+  readonly path: string
+  /** '': a method without a verb. */
+  readonly verb: Verb | ''
+  readonly group: string
+  readonly version: string
+  /** '': discovery, or a description. */
+  readonly resource: string
+  readonly subresource: string
+  readonly namespace: string
+  /** '' where the request is about a collection. */
+  readonly name: string
 }
 
 /** A permitted request about objects. */

@@ -146,7 +146,8 @@ function auditing(
   { receivedMs, startedMs, code }: { readonly receivedMs: number; readonly startedMs: number; readonly code: number },
   { audit, clock }: Pick<RequestNeeds, 'audit' | 'clock'>,
 ): ((isBeginning?: boolean) => void) | undefined {
-  if (audit === undefined || route.kind !== 'resource' || isForwarded) return undefined
+  const isOfObjects = route.kind === 'resource' || route.kind === 'aggregated'
+  if (audit === undefined || !isOfObjects || isForwarded) return undefined
   const id = audit.idFor(route)
   if (id === undefined) return undefined
   if (!outgoing.headersSent) outgoing.setHeader('audit-id', id)

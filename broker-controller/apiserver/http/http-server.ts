@@ -38,6 +38,7 @@ export type ApiServerNeeds = Pick<
   | 'kinds'
   | 'access'
   | 'apiServices'
+  | 'extensionProxy'
   | 'extensions'
   | 'tokens'
   | 'serverUrl'
@@ -159,7 +160,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
   const { tokens, serverUrl, quotas, podSecurity, webhooks, audit, dashboard, replica, addressRules } = needs
-  const { apiServices, extensions } = needs
+  const { apiServices, extensions, extensionProxy } = needs
   const checks = [checkWithin('store', () => store.version(), clock, healthMs), ...readiness]
   return {
     store,
@@ -177,6 +178,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(addressRules && { addressRules }),
     ...(apiServices && { apiServices }),
     ...(extensions && { extensions }),
+    ...(extensionProxy && { extensionProxy }),
     ...(tokens && { tokens }),
     ...(serverUrl && { serverUrl }),
     ...(needs.storage && { storage: needs.storage }),

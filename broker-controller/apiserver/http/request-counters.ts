@@ -32,8 +32,10 @@ export function requestCounters(registry: MetricsRegistry): RequestCounters {
     watches,
     seen: ({ route }, code, tookMs) => {
       const isResource = route.kind === 'resource'
-      const verb = isResource ? (httpVerbs[route.verb] ?? route.verb.toUpperCase()) : 'GET'
-      const group = isResource ? route.resource.group : ''
+      // Of an extension server's path only the group is one of few.
+      const isNamed = isResource || route.kind === 'aggregated'
+      const verb = isNamed ? (httpVerbs[route.verb] ?? route.verb.toUpperCase()) : 'GET'
+      const group = isResource ? route.resource.group : isNamed ? route.group : ''
       const resource = isResource ? route.resource.name : ''
       const subresource = isResource ? route.subresource : ''
       total.inc({ verb, group, resource, subresource, code })

@@ -233,6 +233,7 @@ function documentOf(content: JsonSchema): OpenApiDocument {
   return { bytes, hash: hashOf(bytes) }
 }
 
-function hashOf(content: Buffer | string): string {
+/** As clients name a document by its bytes. */
+export function hashOf(content: Buffer | string): string {
   return createHash('sha256').update(content).digest('hex').slice(0, 32).toUpperCase()
 }

@@ -7,7 +7,7 @@ const path = '/openapi/v3/apis/policy/v1'
 
 async function answered(query = '', ifNoneMatch?: string): Promise<ApiResponse & { readonly kind: 'document' }> {
   const request = { path, query: new URLSearchParams(query), accept: 'application/json', ifNoneMatch }
-  const answer = await openApiAnswer(request, builtInKinds, '0.1.0')
+  const answer = await openApiAnswer(request, { kinds: builtInKinds }, '0.1.0')
   if (answer?.kind !== 'document') throw new Error('no document')
   return answer
 }
@@ -30,7 +30,7 @@ test('a document is kept for ever only under its own hash', async (t) => {
 test('the whole document is JSON for a client that states nothing, and empty where protobuf is named first', async (t) => {
   const kindOf = async (accept: string | undefined) => {
     const request = { path: '/openapi/v2', query: new URLSearchParams(), accept, ifNoneMatch: undefined }
-    return (await openApiAnswer(request, builtInKinds, '0.1.0'))?.kind
+    return (await openApiAnswer(request, { kinds: builtInKinds }, '0.1.0'))?.kind
   }
   t.equal(await kindOf(undefined), 'document')
   t.equal(await kindOf('*/*'), 'document')

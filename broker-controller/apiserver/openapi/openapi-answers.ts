@@ -1,8 +1,8 @@
 /** The answers below `/openapi`: the documents, in the forms and with the headers by which clients keep them. */
-import type { KindRegistry } from '../handlers/strategy.ts'
+import type { DiscoveryNeeds } from '../aggregator/discovery-needs.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { prefersProtobufDocument } from '../wire/content-negotiation.ts'
-import { type OpenApiDocument, openApiDocuments } from './documents.ts'
+import { hashOf, type OpenApiDocument, openApiDocuments } from './documents.ts'
 
 export type OpenApiRequest = {
   readonly path: string
@@ -15,18 +15,33 @@ export type OpenApiRequest = {
 /** Undefined where the path is none of these. */
 export async function openApiAnswer(
   request: OpenApiRequest,
-  kinds: KindRegistry,
+  needs: DiscoveryNeeds,
   version: string,
 ): Promise<ApiResponse | undefined> {
   const { path, accept } = request
-  const documents = openApiDocuments(kinds, version)
+  const documents = openApiDocuments(needs.kinds, version)
   if (path === '/openapi/v2') {
     return prefersProtobufDocument(accept) ? emptyProtobuf : documentAnswer(await documents.v2(), request)
   }
-  if (path === '/openapi/v3') return documentAnswer(await documents.index(), request)
+  if (path === '/openapi/v3') return documentAnswer(withExtensions(await documents.index(), needs), request)
   const [, group] = /^\/openapi\/v3\/(.+)$/.exec(path) ?? []
   const document = group === undefined ? undefined : await documents.ofGroup(group)
   return document && documentAnswer(document, request)
+}
+
+/** The descriptions of extension servers are theirs: the paths lead to them. */
+function withExtensions(own: OpenApiDocument, { apiServices, extensions }: DiscoveryNeeds): OpenApiDocument {
+  const found = (apiServices?.remotes() ?? []).flatMap((apiService) => {
+    const hash = extensions?.descriptionHash(apiService)
+    if (hash === undefined) return []
+    const { group = '', version = '' } = apiService.spec
+    const path = `apis/${group}/${version}`
+    return [[path, { serverRelativeURL: `/openapi/v3/${path}${hash === '' ? '' : `?hash=${hash}`}` }] as const]
+  })
+  if (found.length === 0) return own
+  const { paths } = JSON.parse(own.bytes.toString()) as { readonly paths: object }
+  const bytes = Buffer.from(JSON.stringify({ paths: { ...paths, ...Object.fromEntries(found) } }))
+  return { bytes, hash: hashOf(bytes) }
 }
 
 /**

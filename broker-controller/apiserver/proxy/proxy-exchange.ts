@@ -1,10 +1,8 @@
 /** One HTTP request to a server behind a connection, and its answer: bodies pass no faster than their readers take them. */
 import { request as httpRequest, type IncomingMessage, validateHeaderName, validateHeaderValue } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { connect as connectTls } from 'node:tls'
 import { ApiError } from '../../../api/api-error.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import { withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import { limitInformational } from '../../../daemon/http/informational-answers.ts'
 import type { RawRequest } from '../handlers/strategy.ts'
@@ -12,10 +10,13 @@ import type { ApiResponse, TakenConnection } from '../wire/answers.ts'
 import { rewrittenLinks } from './html-links.ts'
 import { joinConnections } from './joined-connections.ts'
 import { answerHeaders, upgradeHeaders } from './proxy-headers.ts'
+import { encryptedConnection, type ServerTrust } from './tls-connection.ts'
 
 export type Exchange = {
   readonly connection: Duplex
   readonly scheme: 'http' | 'https'
+  /** undefined: as kube-apiserver, certificates of pods are not verified (ProxyTLSClientConfig, InsecureSkipVerify). */
+  readonly trust?: ServerTrust
   readonly raw: RawRequest
   /** With its query. */
   readonly path: string
@@ -28,7 +29,6 @@ export type Exchange = {
   readonly clock: Clock
 }
 
-const handshakeMs = 10_000
 const longestHead = 64 * 1024
 /** What is above counts as a failure of the server (RFC 9110, 15). HTTP/2 of Node.js sends none of it. */
 const mostStatus = 599
@@ -38,7 +38,8 @@ export async function proxyExchange(exchange: Exchange): Promise<ApiResponse> {
   const { connection } = exchange
   connection.on('error', () => undefined) // its reader or writer sees it
   try {
-    const stream = exchange.scheme === 'https' ? await encrypted(connection) : connection
+    const { scheme, trust = { rejectUnauthorized: false } } = exchange
+    const stream = scheme === 'https' ? await encryptedConnection(connection, trust) : connection
     return await answerOn(stream, exchange)
   } catch (cause) {
     connection.destroy()
@@ -50,25 +51,6 @@ export async function proxyExchange(exchange: Exchange): Promise<ApiResponse> {
 /** In the words of kube-apiserver: clients look for them. */
 export function proxyFailure(because: string, cause: unknown): ApiError {
   return new ApiError('ServiceUnavailable', `error trying to reach service: ${because}`, undefined, { cause })
-}
-
-/** As kube-apiserver: certificates of pods are not verified (ProxyTLSClientConfig, InsecureSkipVerify). */
-function encrypted(connection: Duplex): Promise<Duplex> {
-  return withDeadline(
-    handshakeMs,
-    undefined,
-    () =>
-      new Promise<Duplex>((resolve, reject) => {
-        const socket = connectTls({ socket: connection, rejectUnauthorized: false })
-        socket.once('close', () => connection.destroy())
-        socket.once('error', reject)
-        socket.once('secureConnect', () => {
-          socket.off('error', reject).on('error', () => undefined)
-          resolve(socket)
-        })
-      }),
-    'TLS handshake not done',
-  )
 }
 
 function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {

@@ -4,17 +4,20 @@ import type { Duplex } from 'node:stream'
 import { ApiError } from '../../../api/api-error.ts'
 import type { Identity } from '../../../api/identity.ts'
 import type { ObjectKey, Store } from '../../store/store.ts'
-import type { ResourceNeeds } from '../handlers/strategy.ts'
+import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { openSession, podIn } from '../streams/node-session.ts'
 import { serviceAddresses } from './service-endpoint.ts'
 import { connectionOn } from './session-connection.ts'
 
+/** Whose share of the streams to nodes a connection takes from. */
+export type StreamSender = Pick<ResourceRequest, 'identity' | 'streamOwner' | 'signal'>
+
 export interface ServiceConnections {
   /**
    * Resolves with a connection to a ready endpoint of the Service's port. Throws the ApiError NotFound or ServiceUnavailable, and
-   * the error of the connection. It ends when `signal` aborts.
+   * the error of the connection. It ends when `signal` aborts. `sender` undefined: this API itself.
    */
-  connect(service: ObjectKey, port: number, signal: AbortSignal): Promise<Duplex>
+  connect(service: ObjectKey, port: number, signal: AbortSignal, sender?: StreamSender): Promise<Duplex>
 }
 
 export type ServiceConnectionNeeds = Pick<ResourceNeeds, 'sessions' | 'clock' | 'random'> & {
@@ -26,7 +29,7 @@ const apiServer: Identity = { user: 'system:apiserver', groups: ['system:masters
 
 export function serviceConnections(needs: ServiceConnectionNeeds): ServiceConnections {
   return {
-    async connect(key, port, signal) {
+    async connect(key, port, signal, sender = { identity: apiServer, signal }) {
       const service = await needs.store.get('services', key)
       // As the lister of kube-apiserver names it.
       if (service === undefined) throw new ApiError('NotFound', `service "${key.name}" not found`)
@@ -37,7 +40,7 @@ export function serviceConnections(needs: ServiceConnectionNeeds): ServiceConnec
       if (found.pod === undefined) return await direct(found.ip, found.port, signal)
       const session = { ...podIn(found.pod), proxy: { port: found.port } }
       const node = found.pod.spec.nodeName ?? ''
-      return connectionOn(await openSession(node, session, { identity: apiServer, signal }, needs))
+      return connectionOn(await openSession(node, session, sender, needs))
     },
   }
 }

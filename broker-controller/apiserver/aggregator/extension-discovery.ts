@@ -1,0 +1,125 @@
+/**
+ * Loop: keeps what extension servers say that they serve (kube-aggregator, pkg/apiserver/handler_discovery.go). Discovery answers
+ * from it and waits for none of them.
+ */
+import { setMaxListeners } from 'node:events'
+import type { APIService } from '../../../api/registration/api-service.ts'
+import { availableCondition } from '../../../api/registration/api-service.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Controller, runController } from '../../../daemon/controller.ts'
+import { messageOf } from '../../../daemon/errors.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import { equalJSON } from '../../store/equal-json.ts'
+import { parseJsonBody } from '../wire/request-body.ts'
+import type { ApiServices, StoredApiService } from './api-services.ts'
+import type { DiscoveredVersion, ExtensionDiscovery } from './discovery-needs.ts'
+import { descriptionHash, type ExtensionResource, resourcesInGroups, resourcesInList } from './extension-documents.ts'
+import type { ExtensionAnswer, ExtensionServers } from './extension-servers.ts'
+
+export type ExtensionDiscoveryNeeds = {
+  readonly apiServices: ApiServices
+  readonly servers: Pick<ExtensionServers, 'get'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export type KeptDiscovery = ExtensionDiscovery & Loop
+
+type Kept = {
+  readonly spec: APIService['spec']
+  readonly resources: readonly ExtensionResource[]
+  readonly hash: string | undefined
+  readonly isCurrent: boolean
+}
+
+const refreshMs = 60_000
+const retryMs = 10_000
+const atOnce = 8
+const mostDiscoveryBytes = 1024 * 1024
+const mostIndexBytes = 256 * 1024
+const aggregatedForms = ['v2', 'v2beta1'].map(
+  (version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
+)
+const none: DiscoveredVersion = { freshness: 'Stale', resources: [] }
+
+export function extensionDiscovery(needs: ExtensionDiscoveryNeeds): KeptDiscovery {
+  const { apiServices, clock, log } = needs
+  const kept = new Map<string, Kept>()
+  /** That of another server is of no use. */
+  const keptOf = ({ metadata: { name = '' }, spec }: APIService) => {
+    const found = kept.get(name)
+    return found !== undefined && equalJSON(found.spec.service, spec.service) ? found : undefined
+  }
+  const refresher: Controller = {
+    name: 'extension-discovery',
+    async reconcile(name, signal) {
+      const apiService = apiServices.remotes().find(({ metadata }) => metadata.name === name)
+      if (apiService === undefined) {
+        kept.delete(name)
+        return undefined
+      }
+      const before = keptOf(apiService)
+      const isAvailable = availableCondition(apiService)?.status === 'True'
+      try {
+        if (!isAvailable) throw new Error('it is not available')
+        const found = await documentsOf(apiService, needs.servers, signal)
+        kept.set(name, { spec: apiService.spec, ...found, isCurrent: true })
+        return { requeueAfterMs: refreshMs }
+      } catch (error) {
+        log.debug('Discovery of an extension server not refreshed', { name, error: messageOf(error) })
+        if (before === undefined) kept.delete(name)
+        else kept.set(name, { ...before, isCurrent: false })
+        return { requeueAfterMs: isAvailable ? retryMs : refreshMs }
+      }
+    },
+  }
+  return {
+    versionOf(apiService) {
+      const found = keptOf(apiService)
+      if (found === undefined) return none
+      return { freshness: found.isCurrent ? 'Current' : 'Stale', resources: found.resources }
+    },
+    descriptionHash: (apiService) => keptOf(apiService)?.hash,
+    name: 'extension-discovery',
+    async run(signal) {
+      setMaxListeners(0, signal) // each check listens
+      const queue = workQueue(clock)
+      const stop = apiServices.onChange((name) => queue.add(name))
+      for (const { metadata } of apiServices.remotes()) queue.add(metadata.name)
+      try {
+        await runController(refresher, queue, log, signal, atOnce)
+      } finally {
+        stop()
+        kept.clear()
+      }
+    },
+  }
+}
+
+type Found = Pick<Kept, 'resources' | 'hash'>
+
+async function documentsOf(
+  apiService: StoredApiService,
+  servers: Pick<ExtensionServers, 'get'>,
+  signal: AbortSignal,
+): Promise<Found> {
+  const { group = '', version = '' } = apiService.spec
+  const read = async (path: string, accept: string, mostBytes: number) =>
+    documentIn(await servers.get(apiService, path, { accept, mostBytes, signal }))
+  const json = 'application/json'
+  const aggregated = await read('/apis', [...aggregatedForms, json].join(','), mostDiscoveryBytes)
+  const resources =
+    resourcesInGroups(aggregated, { group, version }) ??
+    resourcesInList(await read(`/apis/${group}/${version}`, json, mostDiscoveryBytes), { group, version })
+  if (resources === undefined) throw new Error(`its server does not list ${group}/${version}`)
+  // Without a description kubectl leaves validation to the server.
+  const index = await read('/openapi/v3', json, mostIndexBytes).catch(() => undefined)
+  return { resources, hash: descriptionHash(index, { group, version }) }
+}
+
+/** undefined: the server has no such document. */
+function documentIn({ code, body }: ExtensionAnswer): unknown {
+  return code === 200 ? parseJsonBody(body) : undefined
+}

@@ -1,0 +1,115 @@
+/** Passes requests on to extension servers (kube-aggregator, pkg/apiserver/handler_proxy.go). */
+import { ApiError, isApiError } from '../../../api/api-error.ts'
+import type { Identity } from '../../../api/identity.ts'
+import { availableCondition } from '../../../api/registration/api-service.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { startDeadline } from '../../../daemon/deadline.ts'
+import type { AggregatedRoute, OfferedProtocols, RawRequest } from '../handlers/strategy.ts'
+import { proxyExchange } from '../proxy/proxy-exchange.ts'
+import { requestHeaders } from '../proxy/proxy-headers.ts'
+import { type ApiResponse, textAnswer } from '../wire/answers.ts'
+import { isLongAggregated } from './aggregated-route.ts'
+import type { ExtensionServers } from './extension-servers.ts'
+import { withRemoteUser } from './remote-user.ts'
+
+export type AggregatedRequest = {
+  readonly route: AggregatedRoute
+  /** Whom the server is told. */
+  readonly identity: Identity
+  readonly streamOwner: string
+  readonly offered: OfferedProtocols | undefined
+  readonly raw: RawRequest | undefined
+  readonly signal: AbortSignal
+}
+
+export interface ExtensionProxy {
+  /** Throws the ApiError of a refusal. */
+  answer(request: AggregatedRequest): Promise<ApiResponse>
+}
+
+export type ExtensionProxyNeeds = {
+  readonly servers: ExtensionServers
+  readonly clock: Clock
+  /** Requests of one APIService; undefined: `defaultAtOnce`. */
+  readonly mostAtOnce?: number
+}
+
+/**
+ * Requests of one APIService at a time, watches among them: a server that does not answer holds the connections of its own group, and at
+ * most half of the streams that a level of clients may have.
+ */
+const defaultAtOnce = 100
+/** As kube-apiserver's --request-timeout. */
+const answerMs = 60_000
+
+export function extensionProxy({ servers, clock, mostAtOnce = defaultAtOnce }: ExtensionProxyNeeds): ExtensionProxy {
+  const underWay = new Map<string, number>()
+  /** Returns what gives the place back. */
+  const take = (name: string): (() => void) => {
+    const count = underWay.get(name) ?? 0
+    if (count >= mostAtOnce) throw tooMany(name, mostAtOnce)
+    underWay.set(name, count + 1)
+    let isTaken = true
+    return () => {
+      if (!isTaken) return
+      isTaken = false
+      const left = (underWay.get(name) ?? 1) - 1
+      if (left === 0) underWay.delete(name)
+      else underWay.set(name, left)
+    }
+  }
+  return {
+    async answer({ route, identity, streamOwner, offered, raw, signal }) {
+      const { apiService } = route
+      if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be passed on')
+      if (availableCondition(apiService)?.status !== 'True') return unavailable
+      const isUpgrade = offered !== undefined
+      const { method, address } = raw
+      const sent = requestHeaders({ method, headers: raw.headers, address, uri: raw.path, isUpgrade })
+      const headers = withRemoteUser(sent, identity)
+      const release = take(apiService.metadata.name)
+      let isLate = false
+      try {
+        const connection = await servers.connect(apiService, { identity, streamOwner, signal })
+        const expire = () => {
+          isLate = true
+          connection.destroy()
+        }
+        const stop = isLongAggregated(route, isUpgrade) ? () => {} : startDeadline(answerMs, expire, clock)
+        connection.once('close', () => {
+          stop()
+          release()
+        })
+        return await proxyExchange({
+          connection,
+          scheme: 'https',
+          trust: await servers.trust(apiService),
+          raw,
+          path: `${route.path}${raw.query === '' ? '' : `?${raw.query}`}`,
+          headers,
+          isUpgrade,
+          rewriteLocation: (location) => location,
+          clock,
+        })
+      } catch (error) {
+        release()
+        if (isLate) throw new ApiError('Timeout', 'request did not complete within the allotted timeout')
+        if (isApiError(error) && isOfService(error)) return unavailable
+        throw error
+      }
+    },
+  }
+}
+
+/** Its text is that of kube-apiserver, which is not a Status. */
+const unavailable: ApiResponse = textAnswer('service unavailable\n', 503)
+
+/** The Service is gone, or has no endpoints any more, and its APIService does not show that yet. */
+function isOfService({ reason, message }: ApiError): boolean {
+  return reason === 'NotFound' || message.startsWith('no endpoints available for service')
+}
+
+function tooMany(name: string, most: number): ApiError {
+  const message = `APIService ${JSON.stringify(name)} has ${most} requests under way, please try again later`
+  return new ApiError('TooManyRequests', message, { retryAfterSeconds: 1 })
+}
