@@ -19,7 +19,7 @@ test('the authority of the front proxy is made once, for its owner alone, and is
   t.equal((await openFrontProxyAuthority(folder, nowMs + dayMs)).certificate, made.certificate)
 })
 
-test('its client has the name that extension servers are told, and is valid for clients only', async (t) => {
+test('its client has the name that extension servers accept, and is valid for clients only', async (t) => {
   const authority = await openFrontProxyAuthority(testFolder(t), nowMs)
   const client = new X509Certificate(issueFrontProxyClient(authority, { nowMs }).certificate)
   t.match(client.subject, /CN=front-proxy-client$/)

@@ -75,7 +75,7 @@ test('a request for an extension server is authorized here, by what it asks for'
   )
 })
 
-test('whom a client acts as is whom the extension server is told', async (t) => {
+test('an extension server gets the user that a client acts as', async (t) => {
   const { ask, asked } = await aWardleApi(t)
   await ask('GET', `${base}/flunders`, {
     headers: { 'impersonate-user': 'joe', 'impersonate-group': 'system:masters' },

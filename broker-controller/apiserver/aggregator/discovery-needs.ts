@@ -1,4 +1,4 @@
-/** What discovery and OpenAPI list: the kinds of the fleet, and what extension servers say that they serve. */
+/** What discovery and OpenAPI list: the kinds of the fleet, and what extension servers report that they serve. */
 import type { APIService } from '../../../api/registration/api-service.ts'
 import type { KindRegistry } from '../handlers/strategy.ts'
 import type { ApiServices } from './api-services.ts'

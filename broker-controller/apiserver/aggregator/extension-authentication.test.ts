@@ -48,7 +48,7 @@ test('authorities of other controllers stay while they are valid, behind the own
   t.equal(certificatesIn(data(pems.slice(1).join(''), first)).length, 8)
 })
 
-test('it is written at the start, again where somebody has changed it, and with each change of authorities', async (t) => {
+test('it is written at the start, again where it was deleted, and with each change of authorities', async (t) => {
   const clock = fakeClock(nowMs)
   const store = memoryStore({ clock })
   const folder = testFolder(t)

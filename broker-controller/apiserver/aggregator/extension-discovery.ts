@@ -1,5 +1,5 @@
 /**
- * Loop: keeps what extension servers say that they serve (kube-aggregator, pkg/apiserver/handler_discovery.go). Discovery answers
+ * Loop: keeps what extension servers report that they serve (kube-aggregator, pkg/apiserver/handler_discovery.go). Discovery answers
  * from it and waits for none of them.
  */
 import { setMaxListeners } from 'node:events'

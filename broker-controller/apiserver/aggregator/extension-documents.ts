@@ -1,4 +1,4 @@
-/** What extension servers say that they serve, read as documents of strangers: bounded, and with known fields only. */
+/** What extension servers report that they serve, read as documents of strangers: bounded, and with known fields only. */
 import { decode } from '../../../api/decode.ts'
 import type { GroupVersion } from '../../../api/registration/group-order.ts'
 import type { Described } from '../../../api/schema.ts'

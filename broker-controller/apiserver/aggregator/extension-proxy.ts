@@ -14,7 +14,7 @@ import { withRemoteUser } from './remote-user.ts'
 
 export type AggregatedRequest = {
   readonly route: AggregatedRoute
-  /** Whom the server is told. */
+  /** The user that the server gets in headers. */
   readonly identity: Identity
   readonly streamOwner: string
   readonly offered: OfferedProtocols | undefined

@@ -133,7 +133,7 @@ const mostAtOnce = 3
 const flunders = `${wardlePath}/namespaces/default/flunders`
 const flunder = { apiVersion: `${wardle.group}/${wardle.version}`, kind: 'Flunder', metadata: { name: 'a' } }
 
-test('all verbs reach the extension server, which is told who asks, and not what a client claims', async (t) => {
+test('all verbs reach the extension server, which gets the user of the request, and nothing that a client claims', async (t) => {
   const { ask, server } = await aWardle(t)
   const claims = ['X-Remote-User', 'admin', 'X-Remote-Group', 'system:masters', 'Authorization', 'Bearer x']
   const made = await ask('POST', flunders, { body: flunder, headers: [...claims, 'Impersonate-User', 'root'] })
@@ -211,7 +211,7 @@ test('a server that never answers holds its own group alone, and not without end
   await Promise.all(waiting)
 })
 
-test('the check of an APIService says why its server cannot be asked', async (t) => {
+test('the condition of an APIService names why its server cannot be asked', async (t) => {
   const { store, servers, apiServices, log, signal } = await aWardle(t, { status: {} })
   const conditionIs = async (reason: string) => {
     for (;;) {

@@ -1,4 +1,4 @@
-/** How extension servers are told whose request it is: headers of the front proxy (client-go, transport/round_trippers.go, SetAuthProxyHeaders). */
+/** Names the user of a request to an extension server: headers of the front proxy (client-go, transport/round_trippers.go, SetAuthProxyHeaders). */
 import { ApiError } from '../../../api/api-error.ts'
 import type { Identity } from '../../../api/identity.ts'
 
