@@ -93,10 +93,10 @@ export function cachedStore({ resources, cache, writer, clock, random, limits }:
       const key = keyOf(row, object.metadata)
       return write(resource, key, (present) => created(row, present, object, stamp))
     },
-    async update(resource, object) {
+    async update(resource, object, generation) {
       const row = rowOf(resource)
       const key = keyOf(row, object.metadata)
-      return write(resource, key, (present) => updated(row, present, object))
+      return write(resource, key, (present) => updated(row, present, object, generation))
     },
     async updateStatus(resource, object) {
       const row = rowOf(resource)

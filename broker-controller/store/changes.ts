@@ -4,7 +4,7 @@ import type { AnyObject, ObjectMeta, Stored } from '../../api/meta.ts'
 import type { Resource } from '../../api/resources.ts'
 import { equalJSON } from './equal-json.ts'
 import { frozenCopy } from './frozen/frozen-copy.ts'
-import type { ObjectKey, Preconditions } from './store.ts'
+import type { GenerationChange, ObjectKey, Preconditions } from './store.ts'
 
 /** An object of any kind as a store keeps it. */
 export type AnyStoredObject = Stored<AnyObject>
@@ -48,11 +48,12 @@ export function created(
   return { type: 'ADDED', object: { ...object, metadata }, previous: undefined }
 }
 
-/** Replaces the whole object; undefined if nothing changes. Throws NotFound, Conflict. */
+/** Replaces the whole object; undefined if nothing changes. `change` undefined: as the content changes. Throws NotFound, Conflict. */
 export function updated(
   resource: Resource,
   present: AnyStoredObject | undefined,
   object: AnyObject,
+  change?: GenerationChange,
 ): DraftChange | undefined {
   const before = accepting(resource, present, keyOf(resource, object.metadata).name, object.metadata)
   const { uid, resourceVersion, creationTimestamp, generation } = before.metadata
@@ -60,9 +61,18 @@ export function updated(
   const { generation: _, ...metadata } = object.metadata
   const wanted = frozenCopy({ ...object, metadata: { ...metadata, name: before.metadata.name, ...kept } })
   if (equalJSON(wanted, before)) return undefined
-  const hasSameStatus = !resource.countsStatus || equalJSON(wanted.status, before.status)
-  const counts = resource.counted && !(hasSameStatus && equalJSON(contentOf(wanted), contentOf(before)))
+  const counts = change === undefined ? isChangeCounted(resource, before, wanted) : change === 'raised'
   return modified(before, counts ? { ...wanted, metadata: withGeneration(wanted.metadata) } : wanted)
+}
+
+/** Whether the generation counts this change of an object. Both have the same version. */
+export function isChangeCounted(
+  { counted, countsStatus }: Pick<Resource, 'counted' | 'countsStatus'>,
+  before: AnyObject,
+  after: AnyObject,
+): boolean {
+  const hasSameStatus = !countsStatus || equalJSON(after.status, before.status)
+  return counted && !(hasSameStatus && equalJSON(contentOf(after), contentOf(before)))
 }
 
 /** Most kinds have it in `spec`; webhook configurations and EndpointSlices have it in fields of their own. */

@@ -54,6 +54,9 @@ export interface ChangeCursor<Event> {
 
 export type Preconditions = { readonly uid?: string; readonly resourceVersion?: string }
 
+/** Of an object that changes its version with the write: its generation counts changes of what it means, which the store cannot compare. */
+export type GenerationChange = 'kept' | 'raised'
+
 /** The identity of a store. An agent that finds another store than before sends its checkpoint to one that accepts checkpoints. */
 export type StoreOrigin = {
   /** Made with the store; a restored store gets a new one. */
@@ -153,7 +156,7 @@ export class SecretsKeyError extends Error {
  *   creationTimestamp stays. Throws ApiError AlreadyExists.
  * - `update` replaces the whole object. With `metadata.resourceVersion` it throws Conflict if that is not the present
  *   version; without, it overwrites. uid and creationTimestamp stay (another uid: Conflict). `generation` rises by one if the
- *   kind counts it and `spec` changed. An update that changes nothing has no event and no new version. NotFound if absent.
+ *   kind counts it and `spec` changed, or as `generation` states. An update that changes nothing has no event and no new version. NotFound if absent.
  * - `updateStatus` replaces `status` only, by the same rules, and never changes `generation`.
  * - `delete` removes at once; finalizers and grace periods are the API's. NotFound; Conflict on a precondition.
  * - An answer of create, update or delete is durable. Statuses and events are written together after at most
@@ -172,7 +175,11 @@ export interface Store {
   /** The pods that are bound to this node, in no order. The cost is that of these pods, not of all pods. */
   podsOfNode(nodeName: string): Promise<readonly StoredObject<'pods'>[]>
   create<R extends ResourceName>(resource: R, object: ResourceTypes[R]): Promise<StoredObject<R>>
-  update<R extends ResourceName>(resource: R, object: ResourceTypes[R]): Promise<StoredObject<R>>
+  update<R extends ResourceName>(
+    resource: R,
+    object: ResourceTypes[R],
+    generation?: GenerationChange,
+  ): Promise<StoredObject<R>>
   updateStatus<R extends ResourceName>(resource: R, object: ResourceTypes[R]): Promise<StoredObject<R>>
   delete<R extends ResourceName>(resource: R, key: ObjectKey, preconditions?: Preconditions): Promise<StoredObject<R>>
   /**

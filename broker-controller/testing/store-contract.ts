@@ -136,6 +136,17 @@ export function storeContract(open: OpenStore, settings: { readonly skip?: strin
     t.equal(changed.metadata.generation, 2)
   })
 
+  test('a writer that compared an object in another version states whether its generation changes', async (t) => {
+    const store = await opened(t)
+    const made = await store.create('poddisruptionbudgets', aBudget(1))
+    const kept = await store.update('poddisruptionbudgets', { ...made, spec: aBudget(2).spec }, 'kept')
+    t.match(kept, { metadata: { generation: 1 }, spec: aBudget(2).spec })
+    const labelled = { ...kept, metadata: { ...kept.metadata, labels: { a: 'b' } } }
+    const raised = await store.update('poddisruptionbudgets', labelled, 'raised')
+    t.equal(raised.metadata.generation, 2)
+    t.same(await store.update('poddisruptionbudgets', raised, 'raised'), raised, 'what changes nothing is not written')
+  })
+
   test('the generation counts changes of fields that are the specification without its name', async (t) => {
     const store = await opened(t)
     const hooks = (url: string) =>
