@@ -15,18 +15,19 @@ import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
 import { followApiServices } from './apiserver/aggregator/api-services.ts'
 import { openExtensions } from './apiserver/aggregator/extensions.ts'
+import { webhookConversions } from './apiserver/conversion/webhook-conversions.ts'
 import { controllerCreation } from './apiserver/handlers/controller-creation.ts'
 import { controllerScales } from './apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { followDefinitions } from './apiserver/kinds/custom/follow-definitions.ts'
 import type { LiveKinds } from './apiserver/kinds/custom/live-kinds.ts'
 import { podSecurityAdmission } from './apiserver/pod-security/pod-security-admission.ts'
-import { admissionGate } from './apiserver/policies/admission-gate.ts'
+import { type AdmissionGateNeeds, admissionGate } from './apiserver/policies/admission-gate.ts'
 import { serviceConnections } from './apiserver/proxy/service-connections.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
 import { type StandardCheckNeeds, standardChecks } from './apiserver/standard-checks.ts'
 import { type ReadinessCheck, sharedCheck } from './apiserver/system-paths.ts'
-import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
+import { type WebhookServices, webhookCaller } from './apiserver/webhooks/webhook-call.ts'
 import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
 import { bootstrapObjects } from './bootstrap-objects.ts'
 import { authorityFolderName } from './commands/backup.ts'
@@ -112,16 +113,12 @@ export async function openParts(
   const replica = openReplica({ ...shares, own, hosts: names.all, registry, clock, log })
   const sessions = sessionBoard({ clock })
   const connections = serviceConnections({ store, sessions, clock, random: Math.random })
-  const [caller, limited] = [webhookCaller(connections), limitLog(log, clock)]
-  closing.add(async () => {
-    caller.close()
-    limited.close()
-  })
+  const webhooks = openWebhooks({ ...shared, registry, access }, connections, closing)
   const admission = {
     services: serviceNetwork(configuration.serviceCIDR, configuration.ipv6),
     podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
     addressRules: addressRulesOf(configuration.podNetwork),
-    webhooks: admissionGate({ store, kinds, access, caller, clock, registry, limited }),
+    ...webhooks,
     commonNameOf: commonNameOfCSR,
   }
   const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }
@@ -169,6 +166,21 @@ function openMeters(log: Log, closing: Closing): MetricsRegistry {
     for (const stop of stops.reverse()) stop()
   })
   return registry
+}
+
+type WebhookParts = Pick<AdmissionGateNeeds, 'store' | 'kinds' | 'registry' | 'access'> & { readonly log: Log }
+
+/** Each sort of webhooks has connections of its own: those that hang leave the others alone. */
+function openWebhooks({ log, ...parts }: WebhookParts, services: WebhookServices, closing: Closing) {
+  const [caller, converting, limited] = [webhookCaller(services), webhookCaller(services), limitLog(log, clock)]
+  const conversions = webhookConversions({ caller: converting, clock, registry: parts.registry, limited })
+  closing.add(async () => {
+    conversions.close()
+    converting.close()
+    caller.close()
+    limited.close()
+  })
+  return { conversions, webhooks: admissionGate({ ...parts, caller, clock, limited, conversions }) }
 }
 
 export type ControllerParts = Awaited<ReturnType<typeof openParts>>

@@ -219,6 +219,7 @@ test('the rooms of the API import one way', async (t) => {
     'pod-security',
     'webhooks',
     'policies',
+    'conversion',
     'access',
     'audit',
     'streams',

@@ -32,12 +32,14 @@ export function hasCondition({ status }: Pick<CustomResourceDefinition, 'status'
 
 /**
  * The status of a definition whose names are compared with those that other definitions of its group have; the same object where nothing
- * changes. Objects are served once all names were accepted, and stay served if later names conflict.
+ * changes. Objects are served once all names were accepted, and stay served if later names conflict. `canVerify`: its conversion webhook
+ * can be verified with its caBundle, without which the kind is not served.
  */
 export function namedStatus(
   { spec, status, metadata }: CustomResourceDefinition,
   others: readonly Pick<CustomResourceDefinition, 'status'>[],
   now: string,
+  canVerify = true,
 ): DefinitionStatus {
   const accepted = status?.acceptedNames ?? { plural: '', kind: '' }
   const { names, conflict } = acceptedNames(
@@ -55,9 +57,11 @@ export function namedStatus(
   const isEstablished = hasCondition({ status: withNames }, 'Established')
   const established = {
     type: 'Established',
-    ...(conflict === undefined
-      ? { status: 'True', reason: 'InitialNamesAccepted', message: 'the initial names have been accepted' }
-      : { status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' }),
+    ...(conflict !== undefined
+      ? { status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' }
+      : canVerify
+        ? { status: 'True', reason: 'InitialNamesAccepted', message: 'the initial names have been accepted' }
+        : { status: 'False', reason: 'InvalidCABundle', message: 'The conversion webhook CABundle is invalid' }),
   }
   const complete = isEstablished ? withNames : withDefinitionCondition(withNames, established, now)
   const approval = approvalCondition(metadata, spec.group)

@@ -141,7 +141,8 @@ function resourceProblems(field: string, values: readonly string[] = []): readon
   ]
 }
 
-function clientProblems(field: string, { url, service }: WebhookClientConfig): readonly Problem[] {
+/** Of a webhook for admission or for conversion. */
+export function clientProblems(field: string, { url, service }: WebhookClientConfig): readonly Problem[] {
   if ((url === undefined) === (service === undefined)) {
     return [required(field, 'exactly one of url or service is required')]
   }

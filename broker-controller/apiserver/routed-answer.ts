@@ -8,6 +8,7 @@ import { type DashboardRequest, privateAnswer } from './dashboard/dashboard-requ
 import { componentAnswer } from './figures/component-answers.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import { changeObject } from './handlers/changing.ts'
+import { inVersionOf } from './handlers/conversion/conversion-gate.ts'
 import { createObject } from './handlers/creating.ts'
 import { deleteCollection, deleteObject } from './handlers/deleting.ts'
 import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
@@ -130,8 +131,9 @@ function withWarning(answer: ApiResponse, warning: string): ApiResponse {
 }
 
 /** Throws the ApiError of the answer. */
-async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
+async function resourceAnswer(request: ResourceRequest, all: ResourceNeeds): Promise<ApiResponse> {
   const { resource, subresource, verb } = request.route
+  const needs = inVersionOf(resource, all, request.identity)
   const row = subresourceOf(resource, subresource)
   if (row?.access === 'get') return row.get(request, needs)
   if (row?.access === 'connect') {

@@ -45,6 +45,8 @@ export interface ChangeCursor<Event> {
   next(): Event | undefined
   /** The store is closed: no change follows. */
   readonly ended: boolean
+  /** Changes were made that `next` does not have yet; undefined: it has all of them. */
+  readonly isBehind?: boolean
   /**
    * Calls `listener` once, when `next` has a change or an error, or at the end. It is called while changes are being made:
    * more of them may follow at once. Returns a function that cancels the call.

@@ -6,6 +6,7 @@ import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openAuthorizer } from '../apiserver/access/authorizer.ts'
 import type { RequestNeeds } from '../apiserver/api-request.ts'
+import { webhookConversions } from '../apiserver/conversion/webhook-conversions.ts'
 import { type ControllerScales, controllerScales } from '../apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
 import type { WebhookGate } from '../apiserver/handlers/webhook-gate.ts'
@@ -18,6 +19,8 @@ import { policiesBeforeWebhooks } from '../apiserver/policies/admission-gate.ts'
 import { policyAdmission } from '../apiserver/policies/policy-admission.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { answerRequest } from '../apiserver/requests.ts'
+import { webhookAdmission } from '../apiserver/webhooks/webhook-admission.ts'
+import type { WebhookCaller } from '../apiserver/webhooks/webhook-call.ts'
 import type { ApiResponse } from '../apiserver/wire/answers.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
 import { builtInKinds } from '../control-plane.ts'
@@ -97,8 +100,13 @@ export async function anApi(
   {
     kinds = builtInKinds,
     podSecurity = defaultPodSecuritySettings,
+    webhook,
     ...more
-  }: Partial<Pick<RequestNeeds, GivenNeed>> & { readonly podSecurity?: PodSecuritySettings } = {},
+  }: Partial<Pick<RequestNeeds, GivenNeed>> & {
+    readonly podSecurity?: PodSecuritySettings
+    /** Answers the calls of all webhooks; undefined: none is called. */
+    readonly webhook?: WebhookCaller['call'] | undefined
+  } = {},
 ): Promise<{
   readonly ask: Ask
   readonly watch: Watch
@@ -117,6 +125,10 @@ export async function anApi(
   const usage = usageBoard({ clock })
   const registry = metricsRegistry()
   const access = await openAuthorizer({ store, clock, log: quietLog(t) })
+  const conversions = webhook && webhookConversions({ caller: { call: webhook }, clock, registry })
+  const calls = webhook
+    ? webhookAdmission({ store, kinds, access, caller: { call: webhook }, clock, registry, conversions })
+    : noWebhooks(clock)
   const needs = {
     store,
     kinds,
@@ -130,13 +142,14 @@ export async function anApi(
     services: serviceNetwork(),
     quotas: usageLedger({ store, kinds, clock }),
     podSecurity: podSecurityAdmission({ store, clock, registry }, podSecurity),
-    webhooks: policiesBeforeWebhooks(policyAdmission({ store, kinds, access, clock, registry }), noWebhooks(clock)),
+    webhooks: policiesBeforeWebhooks(policyAdmission({ store, kinds, access, clock, registry }), calls),
     commonNameOf: commonNameOfCSR,
     version: '0.1.0',
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),
     readiness: [],
     // Nodes of most tests return what a controller sent them.
     contentProver: { isProven: () => true, isProvenRecord: () => true },
+    ...(conversions && { conversions }),
     ...more,
   }
   const ask: Ask = async (

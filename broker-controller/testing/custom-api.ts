@@ -4,6 +4,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { kindDeletion } from '../apiserver/kind-deletion.ts'
 import { followDefinitions } from '../apiserver/kinds/custom/follow-definitions.ts'
 import { type LiveKinds, liveKinds } from '../apiserver/kinds/custom/live-kinds.ts'
+import type { WebhookCaller } from '../apiserver/webhooks/webhook-call.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { definitionController } from '../controllers/custom-kinds/definition-controller.ts'
 import { anApi } from './api-in-memory.ts'
@@ -12,10 +13,10 @@ export const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefi
 
 type Test = Parameters<typeof anApi>[0] & { teardown(end: () => Promise<void>): void }
 
-/** `apply`: creates or replaces a definition, and resolves once it is served. */
-export async function aCustomApi(t: Test) {
+/** `webhook`: answers the calls of webhooks. */
+export async function aCustomApi(t: Test, webhook?: WebhookCaller['call']) {
   const kinds: LiveKinds = liveKinds(builtInKinds)
-  const api = await anApi(t, { kinds })
+  const api = await anApi(t, { kinds, webhook })
   const needs = { store: api.store, clock: api.clock, log: quietLog(t) }
   const stopping = new AbortController()
   const definitions = await followDefinitions(needs, kinds)

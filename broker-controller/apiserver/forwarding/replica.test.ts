@@ -1,6 +1,9 @@
 import { test } from 'tap'
 import { isApiError } from '../../../api/api-error.ts'
 import { builtInKinds } from '../../control-plane.ts'
+import { convertedDefinition } from '../../testing/conversion-webhook.ts'
+import { aCustomApi } from '../../testing/custom-api.ts'
+import type { KindRegistry } from '../handlers/strategy.ts'
 import { routeOf } from '../routes.ts'
 import { isAnsweredHere, leaderAddress, refuseStale, waitUntilReadable } from './replica.ts'
 
@@ -45,6 +48,22 @@ test('everything with state in the leader is passed on to it', async (t) => {
     'GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/a',
   ]
   for (const request of there) t.equal(isAnsweredHere(routeTo(request).route), false, request)
+})
+
+test('a kind whose versions a Service converts is read where the nodes are', async (t) => {
+  const kindsBy = async (clientConfig: object) => {
+    const { define, kinds } = await aCustomApi(t)
+    await define(convertedDefinition('v1', { clientConfig }))
+    return kinds
+  }
+  const isHere = (kinds: KindRegistry, path: string) =>
+    isAnsweredHere(routeOf('GET', path, new URLSearchParams(), kinds))
+  const byService = await kindsBy({ service: { namespace: 'default', name: 'converter' } })
+  const byURL = await kindsBy({ url: 'https://example.com/' })
+  for (const path of ['/apis/example.com/v1/shops', '/apis/example.com/v2/namespaces/default/shops/a']) {
+    t.equal(isHere(byService, path), false, path)
+    t.equal(isHere(byURL, path), true, path)
+  }
 })
 
 test('a read waits for what it may expect', async (t) => {

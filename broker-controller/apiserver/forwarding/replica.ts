@@ -45,6 +45,8 @@ export function isAnsweredHere(route: Routed): boolean {
       const { verb, resource, subresource } = route
       // Only the leader has those of nodes, and gives the versions of all.
       if (resource.id === 'leases') return false
+      // The webhook between its versions is reached through nodes, whose sessions the leader has.
+      if (resource.defined?.conversion?.client.service !== undefined) return false
       const access = subresourceOf(resource, subresource)?.access
       if (access === 'get' || access === 'connect' || access === 'proxy' || access === 'create') return false
       return verb === 'get' || verb === 'list' || verb === 'watch'

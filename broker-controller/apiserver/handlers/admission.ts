@@ -7,6 +7,7 @@ import type { AnyObject, ManagedFieldsEntry, ObjectMeta } from '../../../api/met
 import { invalidObject, type Problem } from '../../../api/problem.ts'
 import { isObject } from '../../../api/text/json.ts'
 import { metadataChangeProblems, metadataProblems } from '../../../api/validation/metadata-validation.ts'
+import type { OtherVersions } from '../managed-fields/managers.ts'
 import { refuseLarge, refuseManyValues } from '../wire/object-size.ts'
 import { type CreateFacts, type KindStrategy, type ResourceNeeds, shownForm, subresourceOf } from './strategy.ts'
 import { inPieces } from './turns.ts'
@@ -14,7 +15,7 @@ import { inPieces } from './turns.ts'
 /** What the managers of the fields of an object are once it is written. */
 export type FieldManagers = {
   /** managedFields of the object that is otherwise as it is stored. Throws the ApiError of a refusal. */
-  readonly managedFields: (prepared: AnyObject) => readonly ManagedFieldsEntry[]
+  readonly managedFields: (prepared: AnyObject, versions?: OtherVersions) => readonly ManagedFieldsEntry[]
   /** An object that is too large with them is stored without them; undefined: it is refused. */
   readonly areDispensable?: true
 }

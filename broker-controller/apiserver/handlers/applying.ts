@@ -69,8 +69,8 @@ function appliedManagers(
   force: boolean,
 ): FieldManagers {
   return {
-    managedFields(prepared) {
-      const managers: readonly Manager[] = afterApply(present, prepared, result, write, force)
+    managedFields(prepared, versions) {
+      const managers: readonly Manager[] = afterApply(present, prepared, result, write, force, versions)
       return managedFieldsOf(managers)
     },
   }

@@ -28,6 +28,7 @@ import {
 import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
 import { type FieldManagers, prepareForUpdate, refuseLengthyProblems } from './admission.ts'
 import { permitCreation, readApply, type Wanted } from './applying.ts'
+import { versionsOfManagers } from './conversion/managed-versions.ts'
 import { makeObject } from './creating.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
 import { podSecurityWarnings } from './pod-security-gate.ts'
@@ -67,7 +68,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
     else refuseOther(request, given, present)
     const value = webhooks && present ? await mutated(webhooks, request, given, present) : given
     await pause()
-    const next = present && changed(request, present, storedPart(route, present, value), managers, needs)
+    const next = present && (await changed(request, present, storedPart(route, present, value), managers, needs))
     try {
       if (present === undefined || next === undefined) {
         refuseOtherName(request, value)
@@ -226,17 +227,21 @@ function refuseOtherName({ route }: ResourceRequest, { metadata: { name = '' } }
   throw new ApiError('BadRequest', message)
 }
 
-function changed(
+async function changed(
   request: ResourceRequest,
   present: AnyStored,
   wanted: AnyObject,
   managers: FieldManagers,
-  { clock }: ResourceNeeds,
-): AnyObject {
+  { clock, conversions }: ResourceNeeds,
+): Promise<AnyObject> {
   const { route, identity } = request
   const { resource: kind } = route
   const part = changedPart(request, present, wanted, clock.wallMs())
-  const next = prepareForUpdate(kind, present, part, route.subresource, managers)
+  const prepare = (own?: FieldManagers) => prepareForUpdate(kind, present, part, route.subresource, own)
+  const versions = await versionsOfManagers(kind, present, prepare, conversions)
+  const next = prepare(
+    versions === undefined ? managers : { ...managers, managedFields: (one) => managers.managedFields(one, versions) },
+  )
   const node = nodeOf(identity)
   const problem = node !== undefined && kind.nodeRestriction?.problem(node, next, present, {})
   if (problem) throw forbid(kind, route.name, problem)

@@ -4,7 +4,8 @@ import type { ResourceName } from '../../../api/resources.ts'
 import type { Scale } from '../../../api/workloads/scale.ts'
 import { changeObject } from './changing.ts'
 import { controllerIdentity } from './controller-creation.ts'
-import { type KindRegistry, type KindStrategy, type ResourceNeeds, viewOf } from './strategy.ts'
+import { inVersionOf } from './conversion/conversion-gate.ts'
+import { type KindRegistry, type ResourceNeeds, viewOf } from './strategy.ts'
 
 type Target = {
   readonly apiVersion?: string | undefined
@@ -32,13 +33,14 @@ export function controllerScales(needs: ResourceNeeds, kinds: KindRegistry): Con
       }
       const view = viewOf(resource, 'scale')
       if (view === undefined) throw new ApiError('NotFound', 'the server could not find the requested resource')
-      const stored = await needs.store.get(resource.id, { namespace, name })
+      const stored = await inVersionOf(resource, needs).store.get(resource.id, { namespace, name })
       if (stored === undefined) throw notFound({ name: `${resource.name}/scale`, group }, name)
       // A view named `scale` shows a Scale.
       return { resource: resource.id, scale: view.show(stored) as Scale }
     },
     async update({ resource: id, scale }, replicas, controller) {
-      const resource: KindStrategy | undefined = kinds.get(id)
+      // The storage version of a custom kind may have none.
+      const resource = kinds.served.find((one) => one.id === id && viewOf(one, 'scale') !== undefined)
       if (resource === undefined) throw new TypeError(`No such resource: ${id}`)
       const { namespace = '', name = '' } = scale.metadata
       await changeObject(
@@ -52,7 +54,7 @@ export function controllerScales(needs: ResourceNeeds, kinds: KindRegistry): Con
           readBody: async () => Buffer.from(JSON.stringify({ ...scale, spec: { ...scale.spec, replicas } })),
           signal: new AbortController().signal,
         },
-        needs,
+        inVersionOf(resource, needs),
       )
     },
   }

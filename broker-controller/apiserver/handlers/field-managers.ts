@@ -69,7 +69,8 @@ export function updatedManagers(
 ): FieldManagers {
   return {
     areDispensable: true,
-    managedFields: (after) => managedFieldsOf(afterUpdate(before, after, managersBefore(before, given, write), write)),
+    managedFields: (after, versions) =>
+      managedFieldsOf(afterUpdate(before, after, managersBefore(before, given, write), write, versions)),
   }
 }
 

@@ -23,6 +23,7 @@ import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { TableOf } from './cells.ts'
+import type { ConversionGate, KindConversion } from './conversion/conversion-gate.ts'
 import type { PodSecurityGate, SecuredKind } from './pod-security-gate.ts'
 import type { QuotaLedger } from './quota-ledger.ts'
 import type { ServiceNetwork } from './service-network.ts'
@@ -119,6 +120,8 @@ export type DefinedKind = {
   readonly stamp: string
   /** Aborts when the kind is defined otherwise, or no longer: its watches end. */
   readonly ended: AbortSignal
+  /** The webhook between its versions; undefined: they differ in their `apiVersion` only. */
+  readonly conversion?: KindConversion
   /** The definition is being deleted: no objects are created. */
   readonly isTerminating: boolean
   /** The `Warning` header of a version that is deprecated. */
@@ -351,6 +354,8 @@ export type ResourceNeeds = {
   readonly podSecurity?: PodSecurityGate
   /** undefined: no webhooks are called. */
   readonly webhooks?: WebhookGate
+  /** undefined: no webhooks are called, and what needs one is refused. */
+  readonly conversions?: ConversionGate
   readonly parseYaml: (text: string) => unknown
   /** The common name in a certificate request (PEM); undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined

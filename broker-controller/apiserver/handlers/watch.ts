@@ -103,7 +103,7 @@ async function* lines(
       const visible = transition(change, isHere)
       if (visible !== undefined) yield lineOf(visible)
       else if (++hidden % hiddenAtOnce === 0) await setImmediate()
-    } else if (bookmarks?.isDue()) {
+    } else if (bookmarks?.isDue() && !cursor.isBehind) {
       // Noted one tick ago, and nothing has been waiting since: no change up to there is still to come.
       if (Number(noted) > Number(seen)) seen = noted
       yield eventLine('BOOKMARK', bookmark({ resourceVersion: seen }))

@@ -56,6 +56,7 @@ export type ApiServerNeeds = Pick<
   | 'quotas'
   | 'podSecurity'
   | 'webhooks'
+  | 'conversions'
   | 'lapsedWindowMs'
   | 'audit'
   | 'dashboard'
@@ -159,7 +160,8 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
-  const { tokens, serverUrl, quotas, podSecurity, webhooks, audit, dashboard, replica, addressRules } = needs
+  const { tokens, serverUrl, quotas, podSecurity, webhooks, conversions, audit, dashboard, replica, addressRules } =
+    needs
   const { apiServices, extensions, extensionProxy } = needs
   const checks = [checkWithin('store', () => store.version(), clock, healthMs), ...readiness]
   return {
@@ -189,6 +191,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(quotas && { quotas }),
     ...(podSecurity && { podSecurity }),
     ...(webhooks && { webhooks }),
+    ...(conversions && { conversions }),
     ...(revocations && { revocations }),
     ...(audit && { audit }),
     ...(dashboard && { dashboard }),

@@ -30,6 +30,13 @@ export type ManagedWrite = {
   readonly reset: FieldSet
 }
 
+/**
+ * By apiVersion, where the fields of the object differ between versions: the object of the write in that version. undefined: the version is
+ * gone, and so are its managers. Other versions have the same fields.
+ */
+export type OtherVersions = ReadonlyMap<string, VersionedChange | undefined>
+type VersionedChange = { readonly schema: TSchema; readonly before: AnyObject; readonly after: AnyObject }
+
 /** Update entries beyond these are joined, oldest first (DefaultMaxUpdateManagers). */
 const mostUpdateManagers = 10
 const joinedManager = 'ancient-changes'
@@ -56,13 +63,14 @@ export function afterUpdate(
   after: AnyObject,
   managers: readonly Manager[],
   write: ManagedWrite,
+  versions: OtherVersions = sameFields,
 ): readonly Manager[] {
   if (before !== undefined && managers.length === 0) return managers
   const { changed, removed } = managedChange(before, after, write)
   if (isEmptySet(changed) && isEmptySet(removed)) return joined(managers)
   const own = managers.find((one) => isWriter(one, write.writer))
-  const lost = union(changed, removed)
-  const others = managers.filter((one) => one !== own).flatMap((one) => lessened(one, lost))
+  const lossFor = lossesByVersion(lossBy({ changed, removed }), write, versions)
+  const others = managers.filter((one) => one !== own).flatMap((one) => lessened(one, lossFor(one)))
   const grown = union(difference(own?.set ?? noFields, removed), changed)
   const set = own !== undefined && equalSets(grown, own.set) ? own.set : grown
   if (isEmptySet(set)) return joined(others)
@@ -110,14 +118,15 @@ export function afterApply(
   { set, managers, own: ownChanges }: Applied,
   write: ManagedWrite,
   force: boolean,
+  versions: OtherVersions = sameFields,
 ): readonly Manager[] {
   const change = managedChange(live, after, write)
   const changed = without(change.changed, ownChanges)
   const own = managers.find((one) => isWriter(one, write.writer))
   const others = managers.filter((one) => one !== own)
-  if (!force) refuseConflicts(live, others, changed, write)
-  const lost = union(changed, change.removed)
-  const left = others.flatMap((one) => lessened(one, lost))
+  const lossFor = lossesByVersion(lossBy({ changed, removed: change.removed }), write, versions)
+  if (!force) refuseConflicts(live, others, lossFor, write)
+  const left = others.flatMap((one) => lessened(one, lossFor(one)))
   if (isEmptySet(set)) return left
   if (own === undefined) return [...left, { ...write.writer, time: write.now, set }]
   const hasSameSet = equalSets(own.set, set)
@@ -128,12 +137,13 @@ export function afterApply(
 function refuseConflicts(
   live: AnyObject | undefined,
   others: readonly Manager[],
-  changed: FieldSet,
+  lossFor: (manager: Manager) => Loss | undefined,
   { schema, writer }: ManagedWrite,
 ): void {
-  if (isEmptySet(changed)) return
   const conflictsBut = (allowed: FieldSet): readonly ContestedFields[] =>
     others.flatMap((manager) => {
+      const changed = lossFor(manager)?.changed ?? noFields
+      if (isEmptySet(changed)) return []
       const fields = difference(intersection(manager.set, changed), allowed)
       return isEmptySet(fields) ? [] : [{ manager, fields }]
     })
@@ -165,9 +175,37 @@ function isWriter(one: Manager, { manager, operation, apiVersion, subresource }:
   return operation === 'Apply' || one.apiVersion === apiVersion
 }
 
-/** The manager with the rest of its fields; none where it has no field left. */
-function lessened(one: Manager, by: FieldSet): readonly Manager[] {
-  const set = difference(one.set, by)
+const sameFields: OtherVersions = new Map()
+
+/** A change, and the fields that other managers lose with it. */
+type Loss = { readonly changed: FieldSet; readonly lost: FieldSet }
+
+function lossBy({ changed, removed }: Comparison): Loss {
+  return { changed, lost: union(changed, removed) }
+}
+
+/** The change as each manager sees it: in the version that its fields are of. undefined: that version is gone. */
+function lossesByVersion(
+  own: Loss,
+  { writer, reset }: ManagedWrite,
+  versions: OtherVersions,
+): (manager: Manager) => Loss | undefined {
+  if (versions.size === 0) return () => own
+  const losses = new Map<string, Loss | undefined>([[writer.apiVersion, own]])
+  return ({ apiVersion }) => {
+    if (losses.has(apiVersion)) return losses.get(apiVersion)
+    const other = versions.get(apiVersion)
+    const change = other && managedChange(other.before, other.after, { schema: other.schema, reset })
+    const loss = change === undefined ? (versions.has(apiVersion) ? undefined : own) : lossBy(change)
+    losses.set(apiVersion, loss)
+    return loss
+  }
+}
+
+/** The manager with the rest of its fields; none where it has no field left, or its version is gone. */
+function lessened(one: Manager, by: Loss | undefined): readonly Manager[] {
+  if (by === undefined) return []
+  const set = difference(one.set, by.lost)
   if (set === one.set) return [one]
   return isEmptySet(set) ? [] : [{ ...one, set }]
 }

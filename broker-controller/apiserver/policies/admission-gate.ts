@@ -3,7 +3,9 @@ import type { WebhookGate } from '../handlers/webhook-gate.ts'
 import { type WebhookAdmissionNeeds, webhookAdmission } from '../webhooks/webhook-admission.ts'
 import { type PolicyAdmissionNeeds, type PolicyGate, policyAdmission } from './policy-admission.ts'
 
-export function admissionGate(needs: PolicyAdmissionNeeds & WebhookAdmissionNeeds): WebhookGate {
+export type AdmissionGateNeeds = PolicyAdmissionNeeds & WebhookAdmissionNeeds
+
+export function admissionGate(needs: AdmissionGateNeeds): WebhookGate {
   return policiesBeforeWebhooks(policyAdmission(needs), webhookAdmission(needs))
 }
 

@@ -5,10 +5,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { ownerOf } from '../../../api/access/service-account-names.ts'
 import type { Webhook } from '../../../api/admission/webhook.ts'
 import { ApiError } from '../../../api/api-error.ts'
-import { mastersGroup } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { isObject } from '../../../api/text/json.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -23,10 +21,11 @@ import type { KindRegistry, KindStrategy, ResourceRoute } from '../handlers/stra
 import type { Operation, ReviewedWrite, WebhookGate } from '../handlers/webhook-gate.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
 import { reviewRequest, verdictOf, type WebhookVerdict } from './admission-review.ts'
+import { waitingRequests } from './waiting-requests.ts'
 import type { WebhookCaller } from './webhook-call.ts'
 import { webhookConditions } from './webhook-conditions.ts'
 import { denial } from './webhook-denial.ts'
-import { formOf, writtenForm } from './webhook-form.ts'
+import { type ConvertedForms, formOf, writtenForm } from './webhook-form.ts'
 import { chosenForm, isExemptFromWebhooks, isSelected } from './webhook-match.ts'
 import { type WebhookMetrics, webhookMetrics } from './webhook-metrics.ts'
 
@@ -39,6 +38,8 @@ export type WebhookAdmissionNeeds = {
   readonly registry: MetricsRegistry
   readonly limited?: Pick<LimitedLog, 'warn'> | undefined
   readonly limits?: WebhookLimits
+  /** undefined: no kind needs a webhook between its versions. */
+  readonly conversions?: ConvertedForms | undefined
 }
 
 export type WebhookLimits = {
@@ -60,7 +61,7 @@ const callsAtOnce = 8
 
 export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
   const { store, kinds, registry, clock, limits = defaultWebhookLimits } = needs
-  const waiting = waitingRequests(limits)
+  const waiting = waitingRequests('admission webhooks', limits.requestsAtOnce)
   const metrics = webhookMetrics(registry)
   const all = async (type: Type): Promise<readonly Webhook[]> => {
     const { items } = await store.list(
@@ -90,7 +91,7 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
       if (!isSelected(one.webhook, { object: asObject(object), old: write.old, namespace })) return
       if (!(await matches(one.webhook, () => formOf(write, object, one.resource)))) return
       const decided = await callOne(one, 'admit', write, object, `round_${round}_index_${index}`)
-      object = patched(one, write, object, decided)
+      object = await patched(one, write, object, decided, needs.conversions)
       // A patch may take as long as what is done with its result.
       if (object !== write.object) await nextTurn()
       after.set(one, object)
@@ -132,48 +133,19 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
     async mutate(write) {
       const webhooks = await chosen('admit', write.route, write.operation)
       if (webhooks.length === 0) return write.object
-      return waiting.whileCounted(write, webhooks, () => mutated(webhooks, write))
+      return waiting.whileCounted(write.identity, namesOf(webhooks), () => mutated(webhooks, write))
     },
     async validate(write) {
       const webhooks = await chosen('validating', write.route, write.operation)
-      if (webhooks.length > 0) await waiting.whileCounted(write, webhooks, () => validated(webhooks, write))
+      if (webhooks.length > 0) {
+        await waiting.whileCounted(write.identity, namesOf(webhooks), () => validated(webhooks, write))
+      }
     },
   }
 }
 
-/**
- * Counts the requests that wait for webhooks: each holds a seat of the API, and its object. Those of one user for the same webhooks get
- * as many places as they leave free: a webhook that hangs, or a user with many writes, holds half of them, and two hold two thirds.
- */
-function waitingRequests({ requestsAtOnce }: WebhookLimits) {
-  const counts = new Map<string, number>()
-  let total = 0
-  return {
-    /** Throws TooManyRequests. Administrators are exempt, as from all limits: they must be able to repair a webhook that hangs. */
-    async whileCounted<T>(
-      { identity }: ReviewedWrite,
-      webhooks: readonly Chosen[],
-      work: () => Promise<T>,
-    ): Promise<T> {
-      if (identity.groups.includes(mastersGroup)) return work()
-      const key = JSON.stringify([ownerOf(identity.user), ...webhooks.map(({ webhook }) => webhook.name)])
-      const own = counts.get(key) ?? 0
-      if (own >= requestsAtOnce - total) {
-        const message = `Too many requests: ${own} of this user wait for the same admission webhooks, and ${total} of all users for any`
-        throw new ApiError('TooManyRequests', message, { retryAfterSeconds: 1 })
-      }
-      counts.set(key, own + 1)
-      total += 1
-      try {
-        return await work()
-      } finally {
-        total -= 1
-        const left = (counts.get(key) ?? 1) - 1
-        if (left > 0) counts.set(key, left)
-        else counts.delete(key)
-      }
-    },
-  }
+function namesOf(webhooks: readonly Chosen[]): readonly string[] {
+  return webhooks.map(({ webhook }) => webhook.name)
 }
 
 /** undefined: the webhook failed and its policy is to ignore that. Throws the ApiError of a refusal or of a failure. */
@@ -183,7 +155,7 @@ async function judged(
   write: ReviewedWrite,
   object: unknown,
   at: string,
-  { caller, clock, limited, limits = defaultWebhookLimits }: WebhookAdmissionNeeds,
+  { caller, clock, limited, limits = defaultWebhookLimits, conversions }: WebhookAdmissionNeeds,
   metrics: WebhookMetrics,
 ): Promise<Decided | undefined> {
   const { name, clientConfig: client, failurePolicy = 'Fail' } = webhook
@@ -193,7 +165,7 @@ async function judged(
   if (leftMs <= 0) throw new ApiError('Timeout', 'request did not complete within requested timeout')
   const timeoutSeconds = Math.min(webhook.timeoutSeconds ?? 10, Math.ceil(leftMs / 1000))
   const uid = randomUUID()
-  const body = JSON.stringify(reviewRequest(write, formOf(write, object, resource), uid))
+  const body = JSON.stringify(reviewRequest(write, await formOf(write, object, resource, conversions), uid))
   const startedMs = clock.monotonicMs()
   const verdict = await caller.call({ client, timeoutSeconds, body, signal }).then(
     (answer) => verdictOf(answer, uid, type === 'admit'),
@@ -231,12 +203,13 @@ async function judged(
 }
 
 /** The object after the patch of a webhook: the same object where it has none, or one that changes nothing. */
-function patched(
+async function patched(
   { webhook: { name }, resource }: Chosen,
   write: ReviewedWrite,
   object: unknown,
   decided: Decided | undefined,
-): unknown {
+  conversions: ConvertedForms | undefined,
+): Promise<unknown> {
   if (decided === undefined || !decided.allowed) return object
   const { patch } = decided
   if (Array.isArray(patch) && patch.length === 0) return object
@@ -244,10 +217,10 @@ function patched(
     const because = 'admission webhook attempted to modify the object, which is not supported for this operation'
     throw new ApiError('InternalError', `Internal error occurred: ${because}`)
   }
-  const shown = formOf(write, object, resource).object
+  const { object: shown } = await formOf(write, object, resource, conversions)
   try {
     const result = jsonPatch(shown, patch)
-    return equalJSON(result, shown) ? object : writtenForm(result, resource, write)
+    return equalJSON(result, shown) ? object : await writtenForm(result, resource, write, conversions)
   } catch (cause) {
     const because = `admission webhook ${JSON.stringify(name)} returned a patch that does not apply: ${messageOf(cause)}`
     throw new ApiError('InternalError', `Internal error occurred: ${because}`, undefined, { cause })

@@ -19,6 +19,8 @@ export type WebhookCall = {
   readonly client: WebhookClientConfig
   readonly timeoutSeconds: number
   readonly body: string
+  /** The fields and items that the answer may have; undefined: those of the body of a request. */
+  readonly mostValues?: number
   readonly signal: AbortSignal
 }
 
@@ -48,7 +50,7 @@ export function webhookCaller(services?: WebhookServices): WebhookCaller {
   // A pool for each server and caBundle; others wait for their turn, within their own deadlines.
   const agent = new Agent({ keepAlive: true, maxSockets: 16, maxTotalSockets: 64, maxFreeSockets: 2, timeout: idleMs })
   return {
-    async call({ client, timeoutSeconds, body, signal }) {
+    async call({ client, timeoutSeconds, body, mostValues, signal }) {
       const ca = client.caBundle ? Buffer.from(client.caBundle, 'base64').toString('utf8') : undefined
       const trust: Trust = ca === undefined ? {} : { ca }
       const timeout = `timeout=${timeoutSeconds}s`
@@ -57,7 +59,7 @@ export function webhookCaller(services?: WebhookServices): WebhookCaller {
           ? throughService(serviceOf(client), timeout, trust, services)
           : atUrl(new URL(client.url), timeout, { ...trust, agent })
       try {
-        return await withDeadline(timeoutSeconds * 1000, signal, (own) => reach.post(body, own))
+        return await withDeadline(timeoutSeconds * 1000, signal, (own) => reach.post(body, mostValues, own))
       } catch (cause) {
         if (cause instanceof AnswerError) throw cause
         throw new Error(`Post ${JSON.stringify(reach.href)}: ${reasonOf(cause)}`, { cause })
@@ -76,14 +78,17 @@ class AnswerError extends Error {
 type Reach = {
   /** As Kubernetes names it in errors. */
   readonly href: string
-  post(body: string, signal: AbortSignal): Promise<unknown>
+  post(body: string, mostValues: number | undefined, signal: AbortSignal): Promise<unknown>
 }
 type Trust = { readonly ca?: string }
 
 function atUrl(url: URL, timeout: string, options: Trust & { readonly agent: Agent }): Reach {
   const [name = '', value = ''] = timeout.split('=')
   url.searchParams.set(name, value)
-  return { href: url.href, post: (body, signal) => answered(request(url, postOptions(body, signal, options)), body) }
+  return {
+    href: url.href,
+    post: (body, most, signal) => answered(request(url, postOptions(body, signal, options)), body, most),
+  }
 }
 
 type Service = NonNullable<WebhookClientConfig['service']>
@@ -104,13 +109,13 @@ function throughService(
   const place = `${path.startsWith('/') ? '' : '/'}${path}?${timeout}`
   return {
     href: `https://${host}:${port}${place}`,
-    async post(body, signal) {
+    async post(body, most, signal) {
       if (services === undefined) throw new Error('there is no way to Services')
       const connection = await services.connect({ namespace, name }, port, signal)
       try {
         const stream = await encrypted(connection, host, trust)
         const options = { ...postOptions(body, signal, { host, port, path: place }), createConnection: () => stream }
-        return await answered(requestOn(options), body)
+        return await answered(requestOn(options), body, most)
       } finally {
         connection.destroy()
       }
@@ -139,7 +144,7 @@ function postOptions<More extends object>(body: string, signal: AbortSignal, mor
   return { method: 'POST', headers, signal, ...more }
 }
 
-function answered(asked: ClientRequest, body: string): Promise<unknown> {
+function answered(asked: ClientRequest, body: string, most: number | undefined): Promise<unknown> {
   return new Promise((resolve, reject) => {
     asked.once('response', (answer) => {
       const bytes = collectedBytes(mostAnswerBytes)
@@ -151,7 +156,7 @@ function answered(asked: ClientRequest, body: string): Promise<unknown> {
       answer.on('error', reject)
       answer.once('end', () => {
         try {
-          resolve(answerOf(answer.statusCode ?? 0, bytes.take()))
+          resolve(answerOf(answer.statusCode ?? 0, bytes.take(), most))
         } catch (error) {
           reject(error)
         }
@@ -164,10 +169,10 @@ function answered(asked: ClientRequest, body: string): Promise<unknown> {
   })
 }
 
-function answerOf(code: number, body: Buffer): unknown {
+function answerOf(code: number, body: Buffer, most: number | undefined): unknown {
   if (code === 200) {
     try {
-      return parseJsonBody(body)
+      return parseJsonBody(body, most)
     } catch (error) {
       throw new AnswerError(isApiError(error) ? error.message : messageOf(error), { cause: error })
     }

@@ -1,6 +1,7 @@
 /** Loop: accepts the names of CustomResourceDefinitions, and marks those as established whose kinds are served. */
 import type { CustomResourceDefinition } from '../../../api/structural/custom-resource-definition.ts'
 import { namedStatus } from '../../../api/structural/definition-conditions.ts'
+import { caBundleProblem } from '../../../certs/ca-bundle.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { type Controller, runController } from '../../../daemon/controller.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -33,7 +34,9 @@ export function definitionController({ store, clock, log }: DefinitionController
           const definition = items.find(({ metadata }) => metadata.name === name)
           if (definition === undefined) return undefined
           const others = items.filter((one) => one !== definition && one.spec.group === definition.spec.group)
-          const status = namedStatus(definition, others, rfc3339(clock.wallMs()))
+          const bundle = definition.spec.conversion?.webhook?.clientConfig?.caBundle
+          const canVerify = caBundleProblem(bundle) === undefined
+          const status = namedStatus(definition, others, rfc3339(clock.wallMs()), canVerify)
           if (status !== definition.status) await writeStatus(store, { ...definition, status })
           return undefined
         },

@@ -11,6 +11,7 @@ import {
 } from '../../../../api/structural/custom-resource-definition.ts'
 import type { JSONSchemaProps } from '../../../../api/structural/json-schema-props.ts'
 import { isObject, type JsonObject } from '../../../../api/text/json.ts'
+import type { KindConversion } from '../../handlers/conversion/conversion-gate.ts'
 import { type KindStrategy, replaceStatus, type Subresource } from '../../handlers/strategy.ts'
 import { applySchema } from '../../structural/apply-schema.ts'
 import { defaultedObject } from '../../structural/defaulting.ts'
@@ -20,6 +21,7 @@ import {
   repeatedItemProblems,
   withEmbeddedMetadata,
 } from '../../structural/object-problems.ts'
+import { hasPrototypeKey } from '../../structural/prototype-keys.ts'
 import { propertyOf, prunedObject } from '../../structural/pruning.ts'
 import { objectRuleProblems, withUncheckedRules } from '../../structural/rules/object-rules.ts'
 import { namesOfPath, valueAtNames } from '../../structural/simple-path.ts'
@@ -37,9 +39,12 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
   // Names that conflict are not served; plural and kind do not change once the kind is established.
   const accepted = status?.acceptedNames ?? spec.names
   const { singular = kind.toLowerCase(), listKind, shortNames = [], categories = [] } = accepted
-  const schema: JSONSchemaProps = schemaOfVersion(version) ?? { 'x-kubernetes-preserve-unknown-fields': true }
+  const schema = schemaOrAny(version)
   const apiVersion = `${spec.group}/${version.name}`
-  const storedVersion = `${spec.group}/${spec.versions.find(({ storage }) => storage)?.name ?? version.name}`
+  const conversion = conversionOf(definition)
+  const storedVersion = storedVersionOf(spec)
+  // A webhook converts what is read and written before it comes here.
+  const formVersion = conversion === undefined ? storedVersion : apiVersion
   const hasStatus = version.subresources?.status !== undefined
   const isTerminating = metadata.deletionTimestamp !== undefined
   const content = contentOf(schema, apiVersion)
@@ -62,6 +67,7 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
       stamp: `${metadata.uid} ${metadata.generation} ${version.name}`,
       ended,
       isTerminating,
+      ...(conversion && { conversion }),
       ...(version.deprecated && { warning: deprecationOf(version, apiVersion, kind) }),
     },
     table: customTable(version.additionalPrinterColumns, content.shown),
@@ -69,7 +75,7 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
     subresources: subresourcesOf(version, schema),
     resetFields: hasStatus ? { '': ['status'], status: ['metadata', 'spec'] } : { '': [] },
     form: {
-      read: (object) => (storedVersion === object['apiVersion'] ? object : withApiVersion(object, storedVersion)),
+      read: (object) => withApiVersion(object, formVersion),
       show: content.shown,
       fields: {},
     },
@@ -101,6 +107,30 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
   }
 }
 
+function storedVersionOf({ group, versions }: Definition['spec']): string {
+  return `${group}/${versions.find(({ storage }) => storage)?.name ?? versions[0]?.name}`
+}
+
+/** undefined: `apiVersion` is all that differs between versions, or there is one version. */
+function conversionOf({ spec }: Definition): KindConversion | undefined {
+  const { strategy, webhook } = spec.conversion ?? { strategy: 'None' }
+  if (strategy !== 'Webhook' || webhook?.clientConfig === undefined || spec.versions.length < 2) return undefined
+  const { caBundle, ...client } = webhook.clientConfig
+  const isTrusting = caBundle !== undefined && Buffer.from(caBundle, 'base64').toString('utf8').trim() !== ''
+  const schemas = spec.versions.map((version) => [`${spec.group}/${version.name}`, schemaOrAny(version)] as const)
+  return {
+    definition: `${spec.names.plural}.${spec.group}`,
+    client: { ...client, ...(isTrusting && { caBundle }) },
+    reviewVersions: webhook.conversionReviewVersions ?? [],
+    schemas: new Map(schemas),
+    storedVersion: storedVersionOf(spec),
+  }
+}
+
+function schemaOrAny(version: DefinedVersion): JSONSchemaProps {
+  return schemaOfVersion(version) ?? { 'x-kubernetes-preserve-unknown-fields': true }
+}
+
 function refuseDefaults({ kind, metadata }: AnyObject): never {
   const because = `${kind} "${metadata.name ?? ''}" would be larger with the defaults of its definition than an object may be`
   throw new ApiError('RequestEntityTooLarge', `Request entity too large: ${because}`)
@@ -130,7 +160,10 @@ function contentOf(schema: JSONSchemaProps, apiVersion: string) {
 /** What a client sends: without unspecified fields, with metadata as all objects have it, and otherwise as it is. */
 function readCustom(schema: JSONSchemaProps, body: unknown, notes: ReadNotes): unknown {
   if (!isObject(body)) return undefined
-  if (refusesKeys(body, notes)) return undefined
+  if (hasPrototypeKey(body)) {
+    notes.problems.push(invalid('', '__proto__', 'this key is not allowed'))
+    return undefined
+  }
   const unknownField = (path: string) => {
     if (notes.unknownFields.length < mostProblems) notes.unknownFields.push(path)
   }
@@ -139,15 +172,6 @@ function readCustom(schema: JSONSchemaProps, body: unknown, notes: ReadNotes): u
   const read = readMetadata(metadata ?? {}, 'metadata', notes)
   const object = withEmbeddedMetadata(schema, content, '', notes)
   return notes.problems.length > 0 || !isObject(object) ? undefined : { ...object, metadata: read }
-}
-
-/** A field of this name would be the prototype of a copy. The levels of a body are bounded. */
-function refusesKeys(value: unknown, notes: ReadNotes): boolean {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return false
-  if (Array.isArray(value)) return value.some((item) => refusesKeys(item, notes))
-  if (!Object.hasOwn(value, '__proto__')) return Object.values(value).some((item) => refusesKeys(item, notes))
-  notes.problems.push(invalid('', '__proto__', 'this key is not allowed'))
-  return true
 }
 
 function subresourcesOf(

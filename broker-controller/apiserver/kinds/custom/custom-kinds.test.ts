@@ -380,15 +380,6 @@ test('a definition that is wrong, or asks for what is not there, is refused with
   t.match(await refused(of({ type: 'string', pattern: '(a' })), [/must be a valid regular expression, but isn't/])
   t.match(await refused(of({ type: 'string', default: 1 })), [/properties\[spec\]\.default: Invalid value: "integer"/])
   t.match(await refused(of({ type: 'object', properties: {}, default: { a: 1 } })), [/must not have unknown fields/])
-  const webhook = {
-    conversion: {
-      strategy: 'Webhook',
-      webhook: { conversionReviewVersions: ['v1'], clientConfig: { url: 'https://x' } },
-    },
-  }
-  t.same(await refused(aDefinition({ type: 'object' }, { spec: webhook })), [
-    'spec.conversion.strategy: Forbidden: Webhook is not supported by this version of Bramble',
-  ])
   const ours = aDefinition({ type: 'object' }, { spec: { group: 'networking.k8s.io' } })
   t.match(await refused({ ...ours, metadata: { name: 'shops.networking.k8s.io' } }), [
     'spec.group: Forbidden: the kinds of networking.k8s.io are served by the fleet itself',

@@ -20,6 +20,7 @@ import { ruleProblems } from '../../structural/rules/rule-problems.ts'
 import { schemaProblems } from '../../structural/schema-problems.ts'
 import { parseObjectPath } from '../../structural/simple-path.ts'
 import { addProblems } from '../../structural/validation-run.ts'
+import { conversionProblems } from './definition-conversion.ts'
 import { servingProblems } from './definition-serving.ts'
 
 const definitionTable: TableOf<CustomResourceDefinition> = {
@@ -43,7 +44,11 @@ export const customResourceDefinitionStrategy: KindStrategy<CustomResourceDefini
   withDefaults: ({ spec, ...definition }) => ({ ...definition, spec: withSpecDefaults(spec) }),
   prepareForCreate: ({ status: _, ...definition }) => withStoredVersion(definition),
   prepareForUpdate: (_, now) => withStoredVersion(now),
-  validateCreate: (definition) => [...definitionProblems(definition), ...contentProblems(definition)],
+  validateCreate: (definition) => [
+    ...definitionProblems(definition),
+    ...conversionProblems(definition, undefined),
+    ...contentProblems(definition),
+  ],
   validateUpdate(old, now) {
     const isEstablished = old.status?.conditions?.some(
       ({ type, status }) => type === 'Established' && status === 'True',
@@ -52,6 +57,7 @@ export const customResourceDefinitionStrategy: KindStrategy<CustomResourceDefini
     if (equalJSON(old.spec, now.spec)) return storedVersionProblems(now)
     return [
       ...definitionProblems(now),
+      ...conversionProblems(now, old),
       ...definitionChangeProblems(old.spec, now.spec, isEstablished ?? false),
       ...contentProblems(now),
     ]

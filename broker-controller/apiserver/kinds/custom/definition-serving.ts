@@ -1,9 +1,8 @@
-/** Why a definition cannot be served here: its group, its conversion, its selectable fields. */
+/** Why a definition cannot be served here: its group, its selectable fields. */
 
 import { duplicate, forbidden, invalid, type Problem, required } from '../../../../api/problem.ts'
 import {
   type CustomResourceDefinition,
-  type DefinedConversion,
   type DefinedVersion,
   schemaOfVersion,
 } from '../../../../api/structural/custom-resource-definition.ts'
@@ -18,29 +17,10 @@ export function servingProblems({ metadata, spec }: CustomResourceDefinition): r
   return [
     ...ownGroupProblems('spec.group', spec.group),
     ...approvalProblems(metadata, spec.group),
-    ...conversionProblems(spec.conversion),
     ...spec.versions.flatMap((version, index) =>
       selectableProblems(`spec.versions[${index}].selectableFields`, version),
     ),
   ]
-}
-
-function conversionProblems(conversion: DefinedConversion | undefined): readonly Problem[] {
-  const { strategy = 'None', webhook } = conversion ?? {}
-  const at = 'spec.conversion'
-  if (strategy === 'Webhook')
-    return [forbidden(`${at}.strategy`, 'Webhook is not supported by this version of Bramble')]
-  if (strategy !== 'None')
-    return [
-      {
-        ...invalid(`${at}.strategy`, strategy, ''),
-        reason: 'FieldValueNotSupported',
-        message: `Unsupported value: ${JSON.stringify(strategy)}: supported values: "None", "Webhook"`,
-      },
-    ]
-  return webhook === undefined
-    ? []
-    : [forbidden(`${at}.webhook`, 'should not be set when strategy is not set to Webhook')]
 }
 
 const mostSelectable = 8
