@@ -6,6 +6,7 @@ import type { MatchResources } from '../../../api/admission/match-resources.ts'
 import { ApiError, type StatusReason } from '../../../api/api-error.ts'
 import { clipped } from '../../../api/problem.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { messageOf } from '../../../daemon/errors.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import type { AccessNeeds } from '../expressions/access-questions.ts'
@@ -18,7 +19,7 @@ import type { Operation, ReviewedWrite, WebhookGate } from '../handlers/webhook-
 import { requestFacts } from '../webhooks/admission-review.ts'
 import { namespaceLabels } from '../webhooks/webhook-admission.ts'
 import { accessOf } from '../webhooks/webhook-conditions.ts'
-import { formOf } from '../webhooks/webhook-form.ts'
+import { type ConvertedForms, formOf, type ReviewedForm } from '../webhooks/webhook-form.ts'
 import type { MatchFacts } from '../webhooks/webhook-match.ts'
 import { type CompiledPolicy, compilePolicy, expressionsOf } from './compiled-policy.ts'
 import { namespaceFacts } from './namespace-facts.ts'
@@ -32,6 +33,8 @@ export type PolicyAdmissionNeeds = AccessNeeds & {
   readonly kinds: Pick<KindRegistry, 'served' | 'ofKind'>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly registry: MetricsRegistry
+  /** undefined: no kind needs a webhook between its versions. */
+  readonly conversions?: ConvertedForms | undefined
   /** That all expressions of one write may take; undefined: those of about a second. */
   readonly requestSteps?: number
 }
@@ -136,18 +139,24 @@ async function deniedBy(
 ): Promise<readonly Denial[]> {
   const { write, facts, others } = judged
   const { spec = {} } = policy
-  const form = matchedForm(spec.matchConstraints ?? {}, write, facts, others)
-  if (form === undefined) return []
+  const resource = matchedForm(spec.matchConstraints ?? {}, write, facts, others)
+  if (resource === undefined) return []
   const fails = spec.failurePolicy !== 'Ignore'
   const kind = paramStrategy(spec.paramKind, needs)
   if (typeof kind === 'string') return fails ? [{ policy, message: `failed to configure policy: ${kind}` }] : []
   const denials: Denial[] = []
+  let form: ReviewedForm | string | undefined
   for (const binding of bindings) {
     const { matchResources, paramRef } = binding.spec ?? {}
     if (matchResources !== undefined && matchedForm(matchResources, write, facts, others) === undefined) continue
     const params = await paramsOf(kind, paramRef, namespaceOf(write), needs)
     if (typeof params === 'string') {
       if (fails) denials.push({ policy, binding, message: `failed to configure binding: ${params}` })
+      continue
+    }
+    form ??= await policyForm(write, resource, needs.conversions)
+    if (typeof form === 'string') {
+      if (fails) denials.push({ policy, binding, message: `failed to configure binding: ${form}` })
       continue
     }
     for (const param of params) {
@@ -163,14 +172,26 @@ async function deniedBy(
   return denials
 }
 
+/** The write as the policy sees it, or why it cannot be converted. */
+async function policyForm(
+  write: ReviewedWrite,
+  resource: KindStrategy,
+  conversions: ConvertedForms | undefined,
+): Promise<ReviewedForm | string> {
+  try {
+    return await formOf(write, write.object, resource, conversions)
+  } catch (error) {
+    return `failed to convert object version: ${messageOf(error)}`
+  }
+}
+
 function inputOf(
   spec: JudgementInput['spec'],
   compiled: CompiledPolicy,
   { write, access, namespaceObject, work }: Judged,
-  resource: KindStrategy,
+  form: ReviewedForm,
   params: unknown,
 ): JudgementInput {
-  const form = formOf(write, write.object, resource)
   const values = { object: form.object, oldObject: form.old, request: requestFacts(write, form), params }
   return {
     spec,

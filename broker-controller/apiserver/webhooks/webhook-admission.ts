@@ -89,7 +89,7 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
     const after = new Map<Chosen, unknown>()
     const run = async (one: Chosen, round: number, index: number) => {
       if (!isSelected(one.webhook, { object: asObject(object), old: write.old, namespace })) return
-      if (!(await matches(one.webhook, () => formOf(write, object, one.resource)))) return
+      if (!(await matches(one.webhook, () => formOf(write, object, one.resource, needs.conversions)))) return
       const decided = await callOne(one, 'admit', write, object, `round_${round}_index_${index}`)
       object = await patched(one, write, object, decided, needs.conversions)
       // A patch may take as long as what is done with its result.
@@ -108,7 +108,7 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
     const matches = conditions.of(write)
     const selected: Chosen[] = []
     for (const one of webhooks) {
-      const form = () => formOf(write, write.object, one.resource)
+      const form = () => formOf(write, write.object, one.resource, needs.conversions)
       if (isSelected(one.webhook, facts) && (await matches(one.webhook, form))) selected.push(one)
     }
     const refusals = new Map<number, unknown>()

@@ -25,7 +25,7 @@ import type { ReviewedForm } from './webhook-form.ts'
 export type ConditionNeeds = AccessNeeds & { readonly clock: Pick<Clock, 'monotonicMs'> }
 
 /** Throws Forbidden where conditions fail, and the policy of the webhook is not to ignore that. */
-export type MatchesConditions = (webhook: Webhook, form: () => ReviewedForm) => Promise<boolean>
+export type MatchesConditions = (webhook: Webhook, form: () => Promise<ReviewedForm>) => Promise<boolean>
 
 export function webhookConditions({ access, kinds, clock }: ConditionNeeds) {
   const cache = compiledCache<AdmissionExpression | ExpressionProblem>()
@@ -38,7 +38,7 @@ export function webhookConditions({ access, kinds, clock }: ConditionNeeds) {
       const asked = accessOf(write, { access, kinds })
       return async ({ matchConditions = [], failurePolicy }, form) => {
         if (matchConditions.length === 0) return true
-        const { variables } = expressionInput(write, form(), asked)
+        const { variables } = expressionInput(write, await form(), asked)
         const run = new ExpressionRun({ variables, budget: conditionBudget, work })
         const verdict = await conditionsVerdict(matchConditions, ({ expression }) => compiled(expression), run)
         if ('matches' in verdict) return verdict.matches

@@ -18,7 +18,7 @@ function numberValue(value: number): Value {
 const names = new WeakMap<JsonObject, readonly string[]>()
 
 /** Of the fields of the object, which does not change. It takes a millisecond for those of a large one: once. */
-export function namesIn(object: JsonObject): readonly string[] {
+function namesIn(object: JsonObject): readonly string[] {
   const known = names.get(object)
   if (known !== undefined) return known
   const made = Object.keys(object)

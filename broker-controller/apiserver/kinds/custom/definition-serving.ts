@@ -1,6 +1,6 @@
 /** Why a definition cannot be served here: its group, its selectable fields. */
 
-import { duplicate, forbidden, invalid, type Problem, required } from '../../../../api/problem.ts'
+import { duplicate, invalid, type Problem, required } from '../../../../api/problem.ts'
 import {
   type CustomResourceDefinition,
   type DefinedVersion,

@@ -59,10 +59,10 @@ const large: JSONSchemaProps = {
   },
 }
 const longText = () => Buffer.from('ä😀'.repeat(100_000)).toString()
-const entries = Object.fromEntries(many.map((name) => [name, '']))
+const byName = Object.fromEntries(many.map((name) => [name, '']))
 const largeValue = {
   ...{ list: many, text: longText(), digits: '1'.repeat(300_000), one: [longText()], two: [longText()] },
-  ...{ bytes: 'AAAA'.repeat(100_000), map: entries, object: { ...entries, in: 'y' }, other: {} },
+  ...{ bytes: 'AAAA'.repeat(100_000), map: byName, object: { ...byName, in: 'y' }, other: {} },
 }
 
 for (const [what, rule] of cheap) {
