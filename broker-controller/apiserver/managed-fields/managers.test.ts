@@ -76,6 +76,13 @@ test('a field that an applier drops goes, unless another manager owns it', async
   t.equal(owned(last, 'ann'), undefined, 'a manager without fields is not listed')
 })
 
+test('an object whose last label its applier drops keeps its name', async (t) => {
+  const first = apply(ConfigMapSchema, nothing, 'ann', aMap({ a: '1' }, { labels: { app: 'web' } }))
+  const second = apply(ConfigMapSchema, first, 'ann', aMap({ a: '1' }))
+  t.same(second.object, aMap({ a: '1' }))
+  t.same(owned(second, 'ann'), { 'f:data': { 'f:a': {} } })
+})
+
 test('a field of another manager is a conflict where its value changes, unless it is forced', async (t) => {
   const first = update(ConfigMapSchema, nothing, 'bob', aMap({ a: '1', b: '2' }))
   t.doesNotThrow(() => apply(ConfigMapSchema, first, 'ann', aMap({ a: '1' })), 'the same value is shared')

@@ -97,11 +97,13 @@ export function applied(
   write: ManagedWrite,
 ): Applied {
   const { schema, writer, reset } = write
-  const set = without(without(fieldsOfValue(schema, given), unmanaged), reset)
+  const named = without(fieldsOfValue(schema, given), reset)
+  const set = without(named, unmanaged)
   const present = live === undefined || managers.length > 0 ? managers : untracked(live, write)
   const last = present.find((one) => isWriter(one, writer))?.set ?? noFields
   const dropped = difference(last, set)
-  const owned = () => unionOf([set, ...present.filter((one) => !isWriter(one, writer)).map((one) => one.set)])
+  // Also what no manager owns: metadata stays for the name in it.
+  const owned = () => unionOf([named, ...present.filter((one) => !isWriter(one, writer)).map((one) => one.set)])
   const merged = mergedValue(schema, live, given)
   const object = isEmptySet(dropped) ? merged : prunedValue(schema, merged, dropped, owned())
   const updated = writer.manager === kubectl ? withLastApplied(object, given) : undefined
