@@ -129,8 +129,8 @@ const StatusSchema = object('apiextensions.v1.CustomResourceDefinitionStatus', {
       listBy(
         'type',
         object('apiextensions.v1.CustomResourceDefinitionCondition', {
-          type: field(1, text),
-          status: field(2, text),
+          type: field(1, optional(text)),
+          status: field(2, optional(text)),
           lastTransitionTime: field(3, optional(time)),
           reason: field(4, optional(text)),
           message: field(5, optional(text)),

@@ -96,6 +96,17 @@ test('a definition gets its defaults and its conditions, and its kind is discove
   t.equal(groups.at(-1), 'example.com', 'kubectl takes built-in kinds of an ambiguous name')
 })
 
+test('a condition of a definition may be written without its type and status', async (t) => {
+  const { define, ask } = await aCustomApi(t)
+  await define(shops)
+  const path = `${definitionsPath}/shops.example.com/status`
+  const patch = [{ op: 'add', path: '/status/conditions', value: [{ message: 'patched' }] }]
+  t.match(await ask('PATCH', path, { type: patchTypes.json, body: patch }), {
+    code: 200,
+    body: { status: { conditions: [{ type: '', status: '', message: 'patched' }] } },
+  })
+})
+
 test('an object is refused whose defaults multiply, and shown without them if it was there before', async (t) => {
   const { define, ask, until } = await aCustomApi(t)
   const item = { type: 'object', properties: { text: { type: 'string', default: 'x'.repeat(1000) } } }

@@ -11,6 +11,7 @@ import {
   type DefinitionSpec,
   schemaOfVersion,
 } from '../../../../api/structural/custom-resource-definition.ts'
+import type { DefinitionStatus } from '../../../../api/structural/definition-conditions.ts'
 import { definitionChangeProblems, definitionProblems } from '../../../../api/structural/definition-problems.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import type { TableOf } from '../../handlers/cells.ts'
@@ -41,7 +42,11 @@ export const customResourceDefinitionStrategy: KindStrategy<CustomResourceDefini
   subresources: { status: { ...statusSubresource, validateUpdate: (_, now) => storedVersionProblems(now) } },
   resetFields: { '': ['status'], status: ['metadata', 'spec'] },
   emptyStatus: { conditions: [], acceptedNames: { plural: '', kind: '' }, storedVersions: [] },
-  withDefaults: ({ spec, ...definition }) => ({ ...definition, spec: withSpecDefaults(spec) }),
+  withDefaults: ({ spec, status, ...definition }) => ({
+    ...definition,
+    spec: withSpecDefaults(spec),
+    ...(status !== undefined && { status: withWholeConditions(status) }),
+  }),
   prepareForCreate: ({ status: _, ...definition }) => withStoredVersion(definition),
   prepareForUpdate: (_, now) => withStoredVersion(now),
   validateCreate: (definition) => [
@@ -85,6 +90,16 @@ function withSpecDefaults({ names, conversion, ...spec }: DefinitionSpec): Defin
       listKind: listKind || (kind === '' ? '' : `${kind}List`),
     },
     conversion: withConversionDefaults(conversion),
+  }
+}
+
+/** Clients may leave out the type and the status of a condition, which are then empty. */
+function withWholeConditions(status: DefinitionStatus): DefinitionStatus {
+  const { conditions } = status
+  if (conditions === undefined) return status
+  return {
+    ...status,
+    conditions: conditions.map((one) => ({ ...one, type: one.type ?? '', status: one.status ?? '' })),
   }
 }
 
