@@ -57,6 +57,13 @@ test('size, levels and aliases are bounded', async (t) => {
   t.throws(() => readYaml(doubled('{}', (last) => `{<<: [${last}, ${last}]}`)), excessive, 'merged maps that are empty')
 })
 
+test('keys that are given again are named where the last one counts', async (t) => {
+  const found: string[] = []
+  const options = { allowDuplicates: true, onDuplicate: (sentence: string) => found.push(sentence) } as const
+  t.same(readYaml('a: 1\nb: {c: 1, c: 2}\na: 3\n', options), { a: 3, b: { c: 2 } })
+  t.same(found, ['line 2: key "c" already set in map', 'line 3: key "a" already set in map'])
+})
+
 test('the cost grows with the text', async (t) => {
   const cost = growth(500, (keys) => {
     const text = Array.from({ length: keys }, (_, key) => `k${key}: v`).join('\n')

@@ -36,6 +36,8 @@ const mostLexemes = 65_536
 export type YamlOptions = {
   /** The last of equal keys counts, as in the bodies of requests. Without this they are an error. */
   readonly allowDuplicates?: true
+  /** Called for each key that is given again, with the sentence of the error that it would be. */
+  readonly onDuplicate?: (sentence: string) => void
 }
 
 /** One sentence in one line: where and what, in the words of go-yaml where it has some. */
@@ -192,12 +194,18 @@ class Reading {
       else {
         const name = this.key(key)
         const content = this.value(value)
-        if (this.options.allowDuplicates === undefined && entries.has(name)) {
-          throw this.problem(value ?? key, `key ${JSON.stringify(name)} already set in map`)
-        }
+        if (entries.has(name)) this.repeated(name, value ?? key)
         entries.set(name, content)
       }
     }
+  }
+
+  private repeated(name: string, node: ParsedNode): void {
+    const { allowDuplicates, onDuplicate } = this.options
+    if (allowDuplicates && onDuplicate === undefined) return
+    const problem = this.problem(node, `key ${JSON.stringify(name)} already set in map`)
+    if (!allowDuplicates) throw problem
+    onDuplicate?.(problem.message)
   }
 
   /** A merged key counts where it stands: it replaces keys above it, and those below replace it. Of several maps the first counts. */

@@ -205,6 +205,40 @@ test('bodies are JSON or YAML, within bounds', async (t) => {
   t.match(await applyTo(ask, path, sentMap({ data: many })), { code: 413 })
 })
 
+test('an applier drops all labels, annotations and finalizers of its object', async (t) => {
+  const { ask } = await anApi(t)
+  const metadata = { labels: { app: 'web' }, annotations: { note: 'x' }, finalizers: ['example.com/one'] }
+  t.match(await applyTo(ask, path, sentMap({}, metadata)), { code: 201, body: { metadata } })
+  const { code, body } = await applyTo(ask, path, sentMap())
+  t.equal(code, 200)
+  t.match(body, { metadata: { name: 'settings', namespace: 'default', uid: String } })
+  const left = Object.keys(body['metadata'] as object)
+  for (const name of Object.keys(metadata)) t.notOk(left.includes(name), name)
+})
+
+test('a key that is given twice is refused in strict requests, and a warning in others', async (t) => {
+  const { ask } = await anApi(t)
+  const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata:\n  a: "1"\n  a: "2"\n'
+  const json = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"a":"1","a":"2"}}'
+  for (const [body, sentence] of [
+    [yaml, 'line 6: key "a" already set in map'],
+    [json, 'duplicate field "data.a"'],
+  ]) {
+    const strict = await applyTo(ask, path, body, 'fieldManager=ann&fieldValidation=Strict')
+    t.equal(strict.code, 400)
+    t.equal(
+      strict.body['message'],
+      `ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: ${sentence}`,
+    )
+    const { code, body: made, warnings } = await applyTo(ask, path, body)
+    t.ok(code < 300)
+    t.match(made, { data: { a: '2' } }, 'the last one counts')
+    t.same(warnings, [sentence])
+    const ignored = await applyTo(ask, path, body, 'fieldManager=ann&fieldValidation=Ignore')
+    t.same(ignored.warnings ?? [], [])
+  }
+})
+
 test('the status has managers of its own, and the object none of the status', async (t) => {
   const { ask } = await anApi(t)
   const node = `/api/v1/nodes/${nodeName}`

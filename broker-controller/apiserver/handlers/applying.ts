@@ -33,14 +33,15 @@ export async function readApply(
   const write = managedWrite(request, 'Apply', needs.clock.wallMs())
   const force = isSwitchedOn(query, 'force')
   const validation = fieldValidation(query, 'PatchOptions')
-  const body = parseApplyBody(await request.readBody(), identity, needs.parseYaml, kind.mostValues)
+  const body = await request.readBody()
+  const { input, repeated } = parseApplyBody(body, identity, needs.parseYaml, kind.mostValues)
   const view = viewOf(kind, route.subresource)
-  const usable = refuseUnusable(request, body, view ?? kind)
+  const usable = refuseUnusable(request, input, view ?? kind)
   // What is applied to a view are fields of the object (managedfields.NewScaleHandler, apimachinery).
   const given = view === undefined ? usable : partOfObject(kind, view, usable)
   return (present) => {
     const result = applied(present, given, managersOf(present?.metadata.managedFields) ?? [], write)
-    const { value, warnings } = readObject(kind, result.object, validation)
+    const { value, warnings } = readObject(kind, result.object, validation, repeated)
     const managers = appliedManagers(present, result, write, force)
     if (view === undefined) return { value, warnings, managers }
     const { uid, resourceVersion } = isObject(usable['metadata']) ? usable['metadata'] : {}

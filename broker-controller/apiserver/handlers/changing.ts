@@ -163,7 +163,8 @@ async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds):
   const body = await request.readBody()
   const input = parseBody(body, request, { ...kind, mostValues: route.resource.mostValues }, parseYaml)
   const validation = fieldValidation(query, 'UpdateOptions')
-  const read = readObject(kind, input, validation, repeatedFields(body, request.contentType, validation))
+  const repeated = repeatedFields(body, request.contentType, validation, parseYaml)
+  const read = readObject(kind, input, validation, repeated)
   return () => read
 }
 
@@ -180,7 +181,7 @@ async function patched(request: ResourceRequest): Promise<Change> {
   const validation = fieldValidation(query, 'PatchOptions')
   const body = await request.readBody()
   const patch = parseJsonBody(body, form === 'json' ? mostPatchValues : route.resource.mostValues)
-  const repeated = validation === 'Ignore' || form === 'json' ? [] : duplicateFields(body)
+  const repeated = { fields: validation === 'Ignore' || form === 'json' ? [] : duplicateFields(body), keys: [] }
   const apply = (present: AnyObject) => {
     switch (form) {
       case 'json':

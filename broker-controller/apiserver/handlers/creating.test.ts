@@ -11,6 +11,20 @@ test('a body may be YAML', async (t) => {
   })
 })
 
+test('a key that YAML gives twice is refused in strict requests', async (t) => {
+  const { ask } = await anApi(t)
+  const body = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata:\n  a: "1"\n  a: "2"\n'
+  const message = /strict decoding error: line 6: key "a" already set in map$/
+  const type = 'application/yaml'
+  const strict = `${configMapsPath}?fieldValidation=Strict`
+  t.match(await ask('POST', strict, { body, type }), { code: 400, body: { message } })
+  t.match(await ask('POST', configMapsPath, { body, type }), { code: 201, body: { data: { a: '2' } } })
+  t.match(await ask('PUT', `${configMapsPath}/settings?fieldValidation=Strict`, { body, type }), {
+    code: 400,
+    body: { message },
+  })
+})
+
 test('a body that cannot be parsed is rejected with the reason', async (t) => {
   const { ask } = await anApi(t)
   const post = (body: unknown, type?: string) =>

@@ -37,7 +37,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   const pause = pauses(needs.clock)
   const input = parseBody(body, request, kind, needs.parseYaml)
   const validation = fieldValidation(query)
-  const repeated = repeatedFields(body, request.contentType, validation)
+  const repeated = repeatedFields(body, request.contentType, validation, needs.parseYaml)
   await pause()
   const { value, warnings } = readObject(kind, input, validation, repeated)
   await pause()

@@ -21,6 +21,7 @@ import type { ContentProver } from '../../store/checkpoints/content-proof.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
 import type { ApiResponse } from '../wire/answers.ts'
+import type { YamlParser } from '../wire/yaml-body.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { TableOf } from './cells.ts'
 import type { ConversionGate, KindConversion } from './conversion/conversion-gate.ts'
@@ -356,7 +357,7 @@ export type ResourceNeeds = {
   readonly webhooks?: WebhookGate
   /** undefined: no webhooks are called, and what needs one is refused. */
   readonly conversions?: ConversionGate
-  readonly parseYaml: (text: string) => unknown
+  readonly parseYaml: YamlParser
   /** The common name in a certificate request (PEM); undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined
   /** Which store this is; undefined: one that never takes checkpoints of nodes. */

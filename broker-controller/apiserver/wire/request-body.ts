@@ -29,9 +29,20 @@ import { bodyForm, unsupportedBody } from './content-negotiation.ts'
 import { duplicateFields } from './duplicate-fields.ts'
 import { withOwnersOnce } from './owner-references.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
+import type { YamlParser } from './yaml-body.ts'
 
 /** What to do about fields that are in no schema. */
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
+
+/** What a client gave more than once. */
+export type Repeated = {
+  /** The paths of fields in JSON. */
+  readonly fields: readonly string[]
+  /** Keys in YAML, each as a sentence. */
+  readonly keys: readonly string[]
+}
+
+const nothingRepeated: Repeated = { fields: [], keys: [] }
 
 export type Read<T> = { readonly value: T; readonly warnings: readonly string[] }
 
@@ -73,7 +84,7 @@ export function parseBody(
   body: Buffer,
   { identity, contentType }: Sender,
   { schema, mostValues }: BodyOf,
-  parseYaml: (text: string) => unknown,
+  parseYaml: YamlParser,
 ): unknown {
   refuseLongBody(body, identity)
   switch (bodyForm(contentType)) {
@@ -81,7 +92,7 @@ export function parseBody(
       return parseJsonBody(body, mostValues)
     case 'yaml':
       refuseYaml(body, identity)
-      return parsedYaml(body, parseYaml)
+      return parsedYaml(body, (text) => parseYaml(text))
     case 'protobuf':
       return parsedProtobuf(body, schema)
   }
@@ -95,17 +106,25 @@ export function parseBody(
 export function parseApplyBody(
   body: Buffer,
   identity: Identity,
-  parseYaml: (text: string) => unknown,
+  parseYaml: YamlParser,
   mostValues?: number,
-): unknown {
+): { readonly input: unknown; readonly repeated: Repeated } {
   refuseLongBody(body, identity)
   if (startsAsJson(body)) {
     refuseIntricateJson(body, mostValues)
-    const value = parseJson(body.toString('utf8'))
-    if (value !== undefined) return value
+    const input = parseJson(body.toString('utf8'))
+    if (input !== undefined) return { input, repeated: { fields: duplicateFields(body), keys: [] } }
   }
   refuseYamlOfMachines(body, identity)
-  return parsedYaml(body, parseYaml)
+  const keys = new Set<string>()
+  const input = parsedYaml(body, (text) => parseYaml(text, upToMost(keys)))
+  return { input, repeated: { fields: [], keys: [...keys] } }
+}
+
+function upToMost(sentences: Set<string>): (sentence: string) => void {
+  return (sentence) => {
+    if (sentences.size < mostProblems) sentences.add(sentence)
+  }
 }
 
 function startsAsJson(body: Buffer): boolean {
@@ -113,7 +132,7 @@ function startsAsJson(body: Buffer): boolean {
 }
 
 /** An alias stands for a value of any size, so values are counted once the text is read. Go's reader of YAML refuses what is not UTF-8, that of JSON does not. */
-function parsedYaml(body: Buffer, parseYaml: (text: string) => unknown): unknown {
+function parsedYaml(body: Buffer, parseYaml: YamlParser): unknown {
   if (!isUtf8(body)) throw new ApiError('BadRequest', 'the body of the request cannot be read: it is not UTF-8')
   const value = parsed(body, parseYaml)
   refuseIntricateValue(value)
@@ -144,24 +163,27 @@ function parsed(body: Buffer, parse: (text: string) => unknown): unknown {
   }
 }
 
-/**
- * The fields that a body in JSON gives twice, if they matter. Of YAML and of protobuf there are none: their parsers keep the last
- * one (`yaml-body.ts`), as that of JSON does.
- */
+/** What a body that was read before gives twice, if it matters; of protobuf nothing. All parsers keep the last one. */
 export function repeatedFields(
   body: Buffer,
   contentType: string | undefined,
   validation: FieldValidation,
-): readonly string[] {
-  return validation === 'Ignore' || bodyForm(contentType) !== 'json' ? [] : duplicateFields(body)
+  parseYaml: YamlParser,
+): Repeated {
+  const form = bodyForm(contentType)
+  if (validation === 'Ignore' || form === 'protobuf') return nothingRepeated
+  if (form === 'json') return { fields: duplicateFields(body), keys: [] }
+  const keys = new Set<string>()
+  parseYaml(body.toString('utf8'), upToMost(keys))
+  return { fields: [], keys: [...keys] }
 }
 
-/** `repeated`: the fields that the client gave more than once. */
+/** `repeated`: what the client gave more than once. */
 export function readObject(
   resource: Resource,
   input: unknown,
   validation: FieldValidation,
-  repeated: readonly string[] = [],
+  repeated: Repeated = nothingRepeated,
 ): Read<AnyObject> {
   const typed = withType(input, { apiVersion: apiVersionOf(resource), kind: resource.kind })
   refuseOtherKind(resource, typed)
@@ -213,14 +235,15 @@ function refuseOtherKind(resource: Resource, input: unknown): void {
 function judged(
   resource: Resource,
   unknown: readonly string[],
-  repeated: readonly string[],
+  { fields, keys }: Repeated,
   validation: FieldValidation,
 ): readonly string[] {
-  if (unknown.length + repeated.length === 0 || validation === 'Ignore') return []
+  if (unknown.length + fields.length + keys.length === 0 || validation === 'Ignore') return []
   const isKnown = (field: string) => !unknown.some((one) => field === one || /^[.[]/.test(afterwards(field, one)))
   const sentences = [
     ...unknown.map((field) => `unknown field "${clipped(field, 256)}"`),
-    ...repeated.filter(isKnown).map((field) => `duplicate field "${clipped(field, 256)}"`),
+    ...fields.filter(isKnown).map((field) => `duplicate field "${clipped(field, 256)}"`),
+    ...keys.map((sentence) => clipped(sentence, 256)),
   ].slice(0, mostProblems)
   if (validation === 'Warn') return sentences
   throw new ApiError('BadRequest', `${cannotBe(resource)}: strict decoding error: ${sentences.join(', ')}`)
