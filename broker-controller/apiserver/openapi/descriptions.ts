@@ -1,6 +1,6 @@
 /** One sentence for the types and fields that need one in `kubectl explain`: what Bramble does with them. */
 
-const metadata = 'Name, labels, annotations and what the API server adds.'
+const metadata = "Standard object's metadata: name, labels, annotations and what the API server adds."
 const spec = 'What is wanted.'
 const status = 'What was observed last.'
 
@@ -52,6 +52,8 @@ const descriptions: { readonly [place: string]: string } = {
   'io.k8s.api.rbac.v1.ClusterRole': 'Permissions in all namespaces and on objects outside of namespaces.',
   'io.k8s.api.rbac.v1.ClusterRoleBinding': 'Gives the permissions of a role to users, groups and accounts everywhere.',
   'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta': metadata,
+  'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta.creationTimestamp':
+    'CreationTimestamp is a timestamp: when the API server stored the object.',
   'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta.labels': 'Short texts by key that selectors find the object by.',
   'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta.annotations': 'Texts by key that tools attach.',
   'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta.finalizers':
@@ -61,8 +63,8 @@ const descriptions: { readonly [place: string]: string } = {
 }
 
 const ofEveryKind: { readonly [field: string]: string } = {
-  apiVersion: 'The group and version of this schema.',
-  kind: 'The name of this schema.',
+  apiVersion: 'APIVersion defines the group and version of this schema.',
+  kind: 'Kind is the name of this schema.',
   metadata,
   spec,
   status,

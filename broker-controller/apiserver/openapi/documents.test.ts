@@ -53,6 +53,21 @@ test('every group and version has a document whose references lead somewhere', a
   t.equal(documents.ofGroup('__proto__'), undefined)
 })
 
+test('the fields that every object has are described in the words that clients look for', async (t) => {
+  const documents = openApiDocuments(builtInKinds, '0.1.0')
+  const document = read(await documents.ofGroup('api/v1'))
+  const properties = (type: string) => at(document, 'components', 'schemas', type, 'properties')
+  // The suite of Kubernetes reads them in what kubectl explains.
+  t.match(properties(`${core}Pod`), {
+    apiVersion: { description: /^APIVersion defines/ },
+    kind: { description: /^Kind is/ },
+    metadata: { description: /^Standard object's metadata/ },
+  })
+  t.match(properties('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta'), {
+    creationTimestamp: { description: /^CreationTimestamp is a timestamp/ },
+  })
+})
+
 test('types have the names and keywords by which clients find and patch them', async (t) => {
   const documents = openApiDocuments(builtInKinds, '0.1.0')
   const document = read(await documents.ofGroup('api/v1'))
