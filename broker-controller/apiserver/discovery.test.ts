@@ -58,6 +58,21 @@ test('the plain lists lead from the groups to every kind', async (t) => {
   }
 })
 
+test('each kind has the hash of the version in which it is stored', (t) => {
+  const entriesAt = (path: string) =>
+    (bodyAt(path) as { resources: { name: string; storageVersionHash?: string }[] }).resources
+  const hashAt = (path: string, kind: string) => entriesAt(path).find(({ name }) => name === kind)?.storageVersionHash
+  // As a kube-apiserver answers.
+  t.equal(hashAt('/api/v1', 'pods'), 'xPOwRZ+Yhw8=')
+  t.equal(hashAt('/apis/apps/v1', 'deployments'), '8aSe+NMegvE=')
+  t.equal(hashAt('/apis/apps/v1', 'deployments/status'), undefined)
+  t.equal(
+    hashAt('/apis/autoscaling/v1', 'horizontalpodautoscalers'),
+    hashAt('/apis/autoscaling/v2', 'horizontalpodautoscalers'),
+  )
+  t.end()
+})
+
 test('the aggregated lists describe the same resources in two answers', async (t) => {
   const answers = [
     discoveryAnswer('/api', aggregated, { kinds: builtInKinds }),
@@ -130,6 +145,7 @@ test('an entry of a list has the fields of its kind and no empty ones', async (t
     verbs: objectVerbs,
     shortNames: ['po'],
     categories: ['all'],
+    storageVersionHash: 'xPOwRZ+Yhw8=',
   })
   t.same(entry('secrets'), {
     name: 'secrets',
@@ -137,6 +153,7 @@ test('an entry of a list has the fields of its kind and no empty ones', async (t
     namespaced: true,
     kind: 'Secret',
     verbs: objectVerbs,
+    storageVersionHash: 'S6u1pOWzb84=',
   })
   t.same(entry('pods/status'), {
     ...pods,

@@ -1,4 +1,5 @@
 /** API discovery: the kinds that are served, here and by extension servers, in the plain and in the aggregated form. */
+import { createHash } from 'node:crypto'
 import type { AnyObject } from '../../api/meta.ts'
 import { type APIService, registrationGroup, registrationName } from '../../api/registration/api-service.ts'
 import {
@@ -118,11 +119,11 @@ function listAnswer(group: string, version: string, kinds: KindRegistry): ApiRes
     kind: 'APIResourceList',
     apiVersion: 'v1',
     groupVersion: apiVersionOf({ group, version }),
-    resources: [...served.flatMap(entriesOf), ...others.map(computedEntry)],
+    resources: [...served.flatMap((resource) => entriesOf(resource, kinds)), ...others.map(computedEntry)],
   })
 }
 
-function entriesOf(resource: KindStrategy) {
+function entriesOf(resource: KindStrategy, kinds: KindRegistry) {
   const { name, singular, namespaced, kind, shortNames, categories } = resource
   const own = {
     name,
@@ -132,6 +133,7 @@ function entriesOf(resource: KindStrategy) {
     verbs: objectVerbsOf(resource),
     ...(shortNames.length > 0 && { shortNames }),
     ...(categories.length > 0 && { categories }),
+    storageVersionHash: storageVersionHash(kinds.get(resource.id) ?? resource),
   }
   const subresources = Object.entries(resource.subresources).map(([subresource, row]) => ({
     name: `${name}/${subresource}`,
@@ -142,6 +144,11 @@ function entriesOf(resource: KindStrategy) {
     verbs: verbsOf(row),
   }))
   return [own, ...subresources]
+}
+
+/** Changes with the version in which objects are stored (StorageVersionHash, apiserver pkg/endpoints/discovery). */
+function storageVersionHash({ group, version, kind }: Pick<Resource, 'group' | 'version' | 'kind'>): string {
+  return createHash('sha256').update(`${group}/${version}/${kind}`).digest().subarray(0, 8).toString('base64')
 }
 
 function aggregatedAnswer(
