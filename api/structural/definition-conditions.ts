@@ -15,7 +15,8 @@ export function withDefinitionCondition(
   const present = status?.conditions ?? []
   const before = present.find(({ type }) => type === condition.type)
   if (status !== undefined && before !== undefined && isSame(before, condition)) return status
-  const lastTransitionTime = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now
+  const stays = before !== undefined && before.status === condition.status
+  const lastTransitionTime = stays ? (before.lastTransitionTime ?? now) : now
   const changed = { ...condition, lastTransitionTime }
   const conditions =
     before === undefined ? [...present, changed] : present.map((one) => (one === before ? changed : one))
