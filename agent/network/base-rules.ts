@@ -8,10 +8,10 @@ const beforeDocker = -10
 export const beforeTracking = -300
 
 type Entry = {
-  /** Of the chain that the kernel enters; left out: that of its hook. */
+  /** Name of the chain that the kernel enters. Default: that of its hook. */
   readonly name?: string
   readonly base: BaseHook
-  /** That have rules there, in the order in which a packet meets them. Each costs every packet a jump. */
+  /** Parts with rules at this hook, in the order in which a packet meets them. Each costs every packet a jump. */
   readonly parts: readonly ('services' | 'peers' | 'multicast' | 'balancers' | 'names')[]
 }
 

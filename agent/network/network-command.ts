@@ -30,7 +30,7 @@ export type NetworkSources = {
   nodeName(): Promise<string | undefined>
   /** What the agent that runs on this machine has. Rejects with the reason where none answers. */
   liveNetwork(): Promise<KnownNetwork>
-  /** Of the checkpoint: what an agent had at most a minute before it last wrote. */
+  /** Network in the checkpoint: what an agent had at most a minute before it last wrote. */
   savedNetwork(): Promise<KnownNetwork>
   /** The process ID of the agent that has the network of this machine, where it is not the one of this data directory. */
   otherAgent(): Promise<number | undefined>
@@ -51,7 +51,7 @@ export type NetworkSources = {
   readonly names: Pick<NameHost, 'release'>
   /** Those that the table of rules has. */
   isolatedPods(): Promise<readonly IsolatedPod[]>
-  /** Whether the kernel forwards packets of IPv4. */
+  /** Whether the kernel forwards IPv4 packets. */
   forwards(): Promise<boolean>
   /** The same of IPv6. */
   forwardsIPv6(): Promise<boolean>

@@ -53,9 +53,15 @@ export type NetworkManagerNeeds = {
 
 /** A restart of nftables.service or `nft flush ruleset` removes the rules of all; that is found within this time. */
 const verifyMs = 30_000
-/** Nothing that is known empties the table and leaves it; every so many times it is looked for. */
+/**
+ * Verifications until a thorough one, which also finds a table that is present but empty. No program is known to leave
+ * such a table.
+ */
 const thoroughEvery = 20
-/** The rules that an earlier agent left stay for so long, while the controller's messages arrive; pods that start wait for it. */
+/**
+ * Time for which the rules of an earlier agent stay while the controller's messages arrive; pods that start wait for
+ * it.
+ */
 const holdMs = 8_000
 /** Without those of policies a pod that runs would have connections that it must not have: the engine is waited for longer. */
 const holdPoliciesMs = 60_000
@@ -173,7 +179,7 @@ async function hold(
   while (!signal.aborted && restMs() > 0) await changed.sleep(restMs(), signal)
 }
 
-/** For a log: most fleets have rules of IPv4 only. */
+/** For a log: most fleets have IPv4 rules only. */
 function ofFamily({ family }: RuleFamily): { readonly family?: IPFamily } {
   return family === 'IPv4' ? {} : { family }
 }

@@ -29,7 +29,7 @@ export type NetworkFindings = {
   readonly hasIPv6: boolean
   /** The machine has no IPv6, or rules keep it away from pods. */
   readonly isIPv6Closed: boolean
-  /** What pods with addresses of IPv6 need; read only where they have some. */
+  /** What pods with IPv6 addresses need; read only where they have some. */
   readonly ipv6?: { readonly hasRules: boolean; readonly dockerAccepts: boolean; readonly forwards: boolean }
   /** Docker's rules accept packets with our mark. */
   readonly dockerAccepts: boolean
@@ -87,7 +87,7 @@ export type NodeRoute = {
     | 'this node'
     | 'not reached'
     | Exclude<PeerContact, 'in contact'>
-  /** Of pods with addresses of IPv6. */
+  /** undefined: the pods have no IPv6 addresses. */
   readonly ipv6?: { readonly podCIDR: string; readonly state: 'in place' | 'missing' | 'this node' | 'not reached' }
 }
 
@@ -99,7 +99,7 @@ export type BalancedAddress = {
   readonly state: 'in place' | 'missing' | 'other node'
 }
 
-/** Of a node that has no part in a network of the fleet. */
+/** Report of a node that takes no part in a network of the fleet. */
 export function reportWithoutNetwork(node: string, obstacle: NetworkObstacle | undefined): NetworkReport {
   return { node, problems: obstacle === undefined ? [] : [`${obstacleText(obstacle)}. ${obstacle.remedy}`] }
 }

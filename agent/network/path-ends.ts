@@ -9,13 +9,13 @@ export type PathFindings = {
   /** What this node has received. */
   readonly services: readonly ServiceState[]
   readonly report: NetworkReport
-  /** Whose endpoints of each family this node leaves out, as they do not answer. Left out: not known. */
+  /** Whose endpoints of each family this node leaves out, as they do not answer. undefined: not known. */
   readonly silentNodes?: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] }
 }
 
 /** One of the places that a connection may be led to. */
 export type PathEnd = {
-  /** Of the Service: `80/TCP`; undefined: the packet keeps its port. */
+  /** Port of the Service: `80/TCP`; undefined: the packet keeps its port. */
   readonly port?: string
   /** `10.244.1.5:8080`, `[fd00:10:244:1::5]:8080`, or an address alone. */
   readonly address: string

@@ -5,7 +5,7 @@ import { parseIPv6Range } from '../../api/text/ipv6-range.ts'
 
 export type RuleFamily = {
   readonly family: IPFamily
-  /** Of the table, and of the matches of addresses: `ip6 saddr`. */
+  /** Name of the table's family, and prefix of address matches: `ip6 saddr`. */
   readonly ip: 'ip' | 'ip6'
   /** The type of the elements of sets. */
   readonly address: 'ipv4_addr' | 'ipv6_addr'

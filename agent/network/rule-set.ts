@@ -1,6 +1,6 @@
 /** What a part of the network wants in the table of rules, as data. Rules are in the language of nft(8). */
 
-/** Of the tables that Bramble writes, one for each IP family: rules of the kernel's nftables. */
+/** Name of the nftables tables that Bramble writes, one for each IP family. */
 export const tableName = 'bramble'
 
 /** Where the kernel enters a chain; chains of one hook run in the order of their priorities. */
@@ -11,7 +11,7 @@ export type BaseHook = {
 }
 
 export type RuleChain = {
-  /** Left out: the chain is entered by jumps only. */
+  /** undefined: the chain is entered by jumps only. */
   readonly base?: BaseHook
   /** Each a rule without its table and chain: `ip daddr 10.96.0.7 tcp dport 80 goto web`. */
   readonly rules: readonly string[]

@@ -16,12 +16,15 @@
  */
 import type { IPFamily } from '../../../api/text/ip-address.ts'
 
-/** A held address is in the kernel for so long without an agent: a restart of the agent, after a crash too, takes 8 s. */
+/** Lifetime of a held address in the kernel without an agent: a restart of the agent, also after a crash, takes 8 s. */
 export const lifetimeSeconds = 30
 const renewMs = 10_000
-/** Of the three requests that the kernel sends, a second apart, two are sent within this time. */
+/** Wait for answers to a probe: the kernel sends three requests a second apart, two of them within this time. */
 const probeMs = 1_500
-/** The node before gives an address up with the same message. One whose agent is dead keeps it for its lifetime. */
+/**
+ * Waits until a blocked address is probed again. Its previous holder releases it on the same message; one whose agent
+ * is dead keeps it for `lifetimeSeconds`.
+ */
 const againMs = { soon: 500, later: 2_000, rare: 10_000 }
 const soonUntilMs = 5_000
 /** From then on it is another machine, or a node without a connection to the controller. */
@@ -49,13 +52,13 @@ export type AddressStep = {
 export type BalancerFacts = {
   /** Those of IPv4 first. */
   readonly wanted: readonly string[]
-  /** By an address of IPv6: that of IPv4 which is to be on the same node. */
+  /** By an IPv6 address: that of IPv4 which is to be on the same node. */
   readonly partners: ReadonlyMap<string, string>
   /** What the kernel has, also of an earlier agent. */
   readonly held: ReadonlySet<string>
   /** MAC addresses of other machines that answered since the last probe, by address. */
   readonly answers: ReadonlyMap<string, string>
-  /** Of this machine on the link; undefined: it has no link. */
+  /** MAC address of this machine on the link; undefined: no link. */
   readonly mac: string | undefined
   /** The rules of Services are in place: without them the machine itself would answer at the address. */
   readonly hasRules: { readonly [family in IPFamily]: boolean }
@@ -139,7 +142,7 @@ function planHeld(ip: string, phase: AddressPhase | undefined, facts: BalancerFa
   return { phase: { phase: 'held', renewAtMs, checkAtMs, ...(checkUntilMs !== undefined && { checkUntilMs }) }, steps }
 }
 
-/** Another holder of an address of IPv6 is not seen; see above. */
+/** Another holder of an IPv6 address is not seen; see above. */
 function firstCheckMs(ip: string, atMs: number): number {
   return isOfIPv6(ip) ? Number.POSITIVE_INFINITY : atMs
 }

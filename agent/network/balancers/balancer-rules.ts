@@ -4,8 +4,9 @@ import { noRules, type RuleSet } from '../rule-set.ts'
 import { addressesOf } from '../services/rule-text.ts'
 
 /**
- * Of the part `balancers` of the family's table. An address has the ports of its Service, and none of the machine's own: SSH of the node that
- * has it now is not reached by it. Packets to a Service have another destination by then.
+ * Rules of the part `balancers` of the family's table. A load balancer's address serves only the ports of its Service:
+ * SSH of the node that holds the address is not reachable there. Packets to a Service already have another destination
+ * at this hook.
  */
 export function balancerRules(addresses: readonly string[], family: RuleFamily = ipv4Rules): RuleSet {
   const own = addressesOf(family, addresses)

@@ -6,15 +6,15 @@ import { isInIPv6Range, isRoutableIPv6, parseIPv6 } from '../../../api/text/ipv6
 import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import { addressesOf } from '../services/rule-text.ts'
 
-/** A pool of the controller has no more of a family. */
+/** The controller's limit of addresses of one family in a pool. */
 const mostAddresses = 4_096
-/** Of the machine itself, and of links without DHCP. */
+/** Ranges of the machine itself and of links without DHCP. */
 const local = ['127.0.0.0/8', '169.254.0.0/16']
 
 /**
  * In the order of the Services' names, those of IPv4 first. Services that share an address name one node; while their messages differ, that of
- * the first Service counts. Addresses of pods, Services and nodes are left out: the controller chooses none of them, and a node that took one
- * would cut it off. Of IPv6 there are none where the fleet has no ranges of it.
+ * the first Service counts. Addresses of pods, Services and nodes are omitted: the controller chooses none of them, and a node that took one
+ * would cut it off. No IPv6 addresses where the fleet has no IPv6 ranges.
  */
 export function wantedAddresses(
   services: ReadonlyMap<string, ServiceState>,
@@ -49,7 +49,7 @@ function balancerIPs({ loadBalancerIPs = [], ipv6 }: ServiceState): readonly str
   return [...loadBalancerIPs, ...(ipv6?.loadBalancerIPs ?? [])]
 }
 
-/** By the address of IPv6: that of IPv4 of the same Service. One node answers for both. */
+/** By the IPv6 address: that of IPv4 of the same Service. One node answers for both. */
 export function addressPartners(
   services: ReadonlyMap<string, ServiceState>,
   nodeName: string,

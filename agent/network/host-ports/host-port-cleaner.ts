@@ -29,9 +29,12 @@ export type HostPortCleanerNeeds = {
   readonly log: Log
 }
 
-/** Of one list: flows of all clients from one address of the node to one pod are one. */
+/** Flows in one listing: the flows of all clients from one address of the node to one pod count as one. */
 const mostListed = 1_000
-/** Lists that are read for one change: flows to other machines with the port of a pod, such as a resolver's port 53, fill lists too. */
+/**
+ * Listings read for one change: flows to other machines on the port of a pod, such as a resolver's port 53, fill
+ * listings too.
+ */
 const mostLists = 20
 const retryMs = 30_000
 const families: readonly IPFamily[] = ['IPv4', 'IPv6']

@@ -1,4 +1,6 @@
-/** Flows of UDP to host ports that the kernel still leads elsewhere: a client that goes on sending keeps them for ever. */
+/**
+ * UDP flows to host ports that the kernel still leads elsewhere: a client that keeps sending keeps its flow forever.
+ */
 import { type IPFamily, isIPv4 } from '../../../api/text/ip-address.ts'
 import type { LocalPod, PodHostPort } from '../policies/policy-rules.ts'
 import type { UdpFlow } from '../services/stale-flows.ts'
@@ -17,7 +19,7 @@ type PortFamily = {
   readonly hostAddressOf: (hostIP: string) => string | undefined
 }
 
-/** Docker translates the ports of IPv4, rules of the agent those of IPv6. */
+/** Docker translates the IPv4 ports, rules of the agent those of IPv6. */
 const portFamilies: Readonly<Record<IPFamily, PortFamily>> = {
   IPv4: {
     addressOf: ({ ip }) => ip,

@@ -1,5 +1,5 @@
 /**
- * The rules of host ports at addresses of IPv6. Docker's proxy, which opens those of IPv4, would give a client the address of the node,
+ * The rules of host ports at IPv6 addresses. Docker's proxy, which opens those of IPv4, would give a client the address of the node,
  * which policies let pass. Of IPv4 there are rules for the port of the node's name server, which Docker cannot open beside it.
  */
 import { nodeDnsAddress } from '../../../api/network/cluster-dns.ts'
@@ -12,13 +12,13 @@ import { noRules, type RuleChain, type RuleElements, type RuleSet } from '../rul
 /** `pods`: those for which the rules were made, by UID. */
 export type HostPortRules = RuleSet & { readonly pods: ReadonlyMap<string, LocalPod> }
 
-/** Those of the pod that rules lead to it; none of a pod without an address of IPv6. */
+/** Those of the pod that rules lead to it; none of a pod without an IPv6 address. */
 export function portsOfIPv6({ ipv6, hostPorts = [] }: LocalPod): readonly PodHostPort[] {
   if (ipv6 === undefined) return []
   return hostPorts.filter(({ hostIP }) => isOpenAtIPv6(hostIP) && whyUnreachable(hostIP) === undefined)
 }
 
-/** Those of the pod that rules of IPv4 lead to it: each at all addresses of the node. */
+/** Those of the pod that IPv4 rules lead to it: each at all addresses of the node. */
 export function portsOfIPv4({ hostPorts = [] }: LocalPod): readonly PodHostPort[] {
   return hostPorts.filter(({ port, hostIP }) => meetsNameServer(port, hostIP))
 }
@@ -72,7 +72,7 @@ export function hostPortRules(pods: ReadonlyMap<string, LocalPod>, family: IPFam
 
 const byPort = 'inet_proto . inet_service'
 
-/** The address of IPv6 of a `hostIP`; undefined: each of the node. */
+/** The IPv6 address of a `hostIP`; undefined: each IPv6 address of the node. */
 export function addressOfPort(hostIP: string): string | undefined {
   const address = canonicalIPv6(hostIP)
   return address === '::' ? undefined : address

@@ -19,7 +19,7 @@ const linkClient = { address: 'fe80::77%eth0', port: 5353 }
 const client = { address: '192.168.1.77', port: 5353 }
 const balancer = '192.168.1.240'
 
-/** Of IPv6 the data are in hexadecimal. */
+/** IPv6 data are in hexadecimal. */
 const addressOf = (data: string) => (data.length === 32 ? formatIPv6(BigInt(`0x${data}`)) : data)
 
 const world = (t: Test, settings: MdnsSettings | undefined, ...expected: readonly string[]) =>

@@ -25,7 +25,7 @@ export type MdnsManagerNeeds = {
   /** Undefined: nothing is published, or the fleet has no network of its own. */
   readonly writes: {
     readonly mdnsRules: Cell<RuleSet | undefined>
-    /** The same, or its pods have no addresses of IPv6. */
+    /** The same, or its pods have no IPv6 addresses. */
     readonly ipv6MdnsRules: Cell<RuleSet | undefined>
   }
   readonly clock: Clock
@@ -41,7 +41,7 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
   const { nodeName, host, reads, clock, log } = needs
   const woken = alarm(clock)
   const publishers = new Map<string, MdnsPublisher>()
-  /** Of each publisher what it publishes, unless others have it. */
+  /** Names that each publisher publishes, unless another host has them. */
   let wanted: ReadonlyMap<MdnsPublisher, readonly HostName[]> = new Map()
   /** What each link has now. */
   let links: ReadonlyMap<MdnsPublisher, MdnsLink> = new Map()

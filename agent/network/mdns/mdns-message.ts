@@ -6,7 +6,7 @@ import { dnsTypes, headBytes, internetClass } from '../names/dns-query.ts'
 export type MdnsQuestion = {
   readonly name: NameText
   readonly type: number
-  /** Sent to the one who asked (QU). */
+  /** Sent to the host that asked (QU). */
   readonly wantsUnicast: boolean
 }
 
@@ -17,14 +17,14 @@ export type MdnsRecord = {
   readonly data: Uint8Array
 }
 
-/** Of the class IN; questions and records of other classes are left out. */
+/** Only the class IN: questions and records of other classes are dropped. */
 export type MdnsMessage = {
   readonly id: number
   readonly isResponse: boolean
   readonly questions: readonly MdnsQuestion[]
-  /** Of a response: its answers and additional records. Of a query: what the sender has already. */
+  /** In a response: its answers and additional records. In a query: the answers that the sender already has. */
   readonly answers: readonly MdnsRecord[]
-  /** Of a query: what its sender wants to be the only one to have. */
+  /** In a query: the records that its sender wants to own alone. */
   readonly authorities: readonly MdnsRecord[]
 }
 
@@ -181,7 +181,7 @@ export function addressData(address: string): AddressData {
   return { type: dnsTypes.AAAA, data: Buffer.from(number.toString(16).padStart(32, '0'), 'hex') }
 }
 
-/** Of the records of the name those of this type, or all with `anyType`. */
+/** Records of the name that have this type, or all with `anyType`. */
 export function recordsOfType({ addresses }: HostName, type: number): readonly AddressData[] {
   return addresses.map(addressData).filter((one) => type === anyType || one.type === type)
 }

@@ -5,18 +5,23 @@ import { isWithin } from '../../../api/text/cidr.ts'
 import { isInIPv6Range } from '../../../api/text/ipv6-range.ts'
 import type { HostName } from './mdns-message.ts'
 
-/** A connection of this machine to a network of the house: an address of IPv4 on an interface, and what this one has of IPv6. */
+/**
+ * A connection of this machine to a local network: an IPv4 address on an interface, and the IPv6 addresses of that
+ * interface.
+ */
 export type MdnsLink = {
   readonly device: string
   readonly address: string
-  /** Of the address: `192.168.1.0/24`. */
+  /** Range of the address: `192.168.1.0/24`. */
   readonly range: string
-  /** undefined: the interface has no address of the link (`fe80::/10`), by which messages of IPv6 are sent. */
+  /** undefined: the interface has no link-local address (`fe80::/10`), from which IPv6 messages are sent. */
   readonly ipv6:
     | {
-        /** That routers forward and that last, in canonical form: neither temporary nor deprecated, nor those of load balancers. */
+        /**
+         * Routable, lasting addresses in canonical form: not temporary, not deprecated, not those of load balancers.
+         */
         readonly addresses: readonly string[]
-        /** Of all addresses that routers forward: `fd00:7::/64`. */
+        /** Ranges of all routable addresses: `fd00:7::/64`. */
         readonly ranges: readonly string[]
       }
     | undefined
@@ -36,9 +41,9 @@ export type PublishedFacts = {
   readonly balancers: ReadonlySet<string>
 }
 
-/** Of a link: some packets of them. */
+/** Names published on one link: they fill a few packets. */
 const mostNames = 64
-/** Of the node, of IPv6: a link has one or two prefixes. */
+/** IPv6 addresses of the node on one link, which has one or two prefixes. */
 const mostAddresses = 4
 
 export function linksToUse(
@@ -79,7 +84,7 @@ export function isOnLink(from: string, { range, ipv6 }: MdnsLink): boolean {
   return isOfRanges(withoutZone(from), ['fe80::/10', ...(ipv6?.ranges ?? [])])
 }
 
-/** Of `fe80::1%eth0`: `fe80::1`. */
+/** `fe80::1%eth0` becomes `fe80::1`. */
 export function withoutZone(address: string): string {
   return address.replace(/%.*/s, '')
 }

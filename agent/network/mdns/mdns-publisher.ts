@@ -41,7 +41,7 @@ export interface MdnsSocket {
 }
 
 export interface MdnsHost {
-  /** One for each address of IPv4 that others reach. */
+  /** One for each IPv4 address that others reach. */
   links(): readonly MdnsLink[]
   /** All addresses of this machine, those of load balancers too, without zones. */
   addresses(): ReadonlySet<string>
@@ -75,7 +75,9 @@ export interface MdnsPublisher {
 }
 
 const mdnsPort = 5353
-/** Of messages. A link with avahi on every machine has some a second; what one machine sends beyond that is not read. */
+/**
+ * Messages read per source and per link; more are dropped. A link with avahi on every machine carries a few per second.
+ */
 const ofSource = { perSecond: 20, atOnce: 100 }
 const ofLink = { perSecond: 200, atOnce: 400 }
 /** `charge` takes 32 records for a message: so does a message for each 512 characters of names, which take 0.1 ms of a fast machine. */

@@ -35,14 +35,17 @@ const announcements = 2
 const announceMs = 1_000
 /** Section 8.2: the probe of another machine had the higher address. */
 const deferMs = 1_000
-/** A name that another one has is probed again after so long: the node has no other name. */
+/** Wait until a name that another host has is probed again: the node has no other name. */
 const retryMs = 60_000
 /** Section 6: a record is sent to all once a second, and faster only to defend its name. */
 const repeatMs = 1_000
 const defendMs = 250
-/** Section 5.4: what all have not received for so long is sent to all, although one asked for itself. */
+/** Section 5.4: an answer not multicast for this long is multicast, even if the question asked for a unicast answer. */
 const recentMs = (mdnsTtl * 1_000) / 4
-/** Some 1,100 bytes with their statements about other types. Who asks for more names asks again, without those that it has. */
+/**
+ * About 1,100 bytes with their statements about other types. A host that asks for more names repeats its question
+ * without those that it has.
+ */
 export const namesInMessage = 6
 
 /** The names of before with what is wanted now. `withdrawn`: names with addresses that were announced, and are not wanted any more. */
@@ -128,9 +131,9 @@ export type MdnsReception = {
   readonly names: MdnsNames
   /** To all of the link. */
   readonly multicast: MdnsReply
-  /** To the one who asked. */
+  /** To the host that asked. */
   readonly unicast: MdnsReply
-  /** To one who uses plain DNS. */
+  /** To a host that uses plain DNS. */
   readonly legacy: { readonly question: MdnsQuestion; readonly host: HostName } | undefined
   /** Names that another machine has. */
   readonly lost: readonly NameText[]
@@ -195,8 +198,8 @@ function answerQuery(names: MdnsNames, message: MdnsMessage, sender: Sender, now
 }
 
 /**
- * Section 7.1: the one who asks has the answer, for at least half of its time to live. Of several addresses all: they replace what it has, so none
- * is sent without the others (section 10.2).
+ * Section 7.1: the host that asks has the answer, for at least half of its time to live. It must have all addresses of
+ * a name: an answer replaces them, so none is sent without the others (section 10.2).
  */
 function isKnown(name: MdnsName, type: number, answers: readonly MdnsRecord[]): boolean {
   const has = (own: AddressData) =>
@@ -210,7 +213,7 @@ function isKnown(name: MdnsName, type: number, answers: readonly MdnsRecord[]): 
 
 /**
  * Section 8.2: two machines probe for one name at the same time. The records of each are compared as sorted lists, by type and then by
- * data; the one with the later list goes on.
+ * data; the one with the later list continues.
  */
 function deferred(names: MdnsNames, authorities: readonly MdnsRecord[], nowMs: number): MdnsNames {
   const next = new Map(names)
@@ -228,7 +231,7 @@ function compareRecords(one: AddressData, other: AddressData): number {
   return one.type - other.type || Buffer.compare(one.data, other.data)
 }
 
-/** Of two lists that begin alike the longer one is later. */
+/** If one list begins with the whole other one, the longer list is later (RFC 6762, 8.2.1). */
 function compareLists(own: readonly AddressData[], theirs: readonly AddressData[]): number {
   for (const [index, one] of own.entries()) {
     const other = theirs[index]

@@ -6,8 +6,9 @@ import type { RuleSet } from '../rule-set.ts'
 type Ranged = Pick<NetworkMessage, 'clusterCIDR'>
 
 /**
- * Of the part `multicast`. A pod with the capability NET_RAW, which Docker gives by default, can send with any source address: it could
- * answer for a name of the house. A packet with an address of pods is dropped, and so is one whose source is not routed to where it came from.
+ * Rules of the part `multicast`. A pod with the capability NET_RAW, which Docker gives by default, can send with any
+ * source address and so could answer for a name of the local network. Drops packets with pod addresses, and packets
+ * whose source is not routed to the interface they came from.
  */
 export function mdnsRules(network: Ranged): RuleSet {
   return multicastInput(dropped(network, ipv4Rules))

@@ -31,7 +31,7 @@ export function nameIn(item: unknown): string {
   )
 }
 
-/** A node that has a value which is none is left out; a message whose own values are none is refused. Never throws. */
+/** A node with an invalid value is dropped; a message whose own values are invalid is refused. Never throws. */
 export function decodeNetwork(input: unknown): Decoded<Received<NetworkMessage>> {
   const decoded = decode(NetworkMessageSchema, input)
   if (!decoded.ok) return decoded
@@ -67,7 +67,7 @@ function isUsable({ name, podCIDR, address, segment, zone = '', ...peer }: Netwo
   )
 }
 
-/** Link-local addresses have a meaning on one link only, and are no gateways here. */
+/** Link-local addresses are valid on one link only, so they are not gateways here. */
 function isUsableIPv6(ipv6: NetworkPeer['ipv6']): boolean {
   if (ipv6 === undefined) return true
   const { podCIDR, address } = ipv6

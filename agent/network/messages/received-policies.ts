@@ -24,7 +24,7 @@ const EnvelopeSchema = object({
 })
 
 /**
- * A policy that a later version describes otherwise, or that has a value which is none, closes its namespace, whose policies are then
+ * A policy that a later version describes otherwise, or that has an invalid value, closes its namespace, whose policies are then
  * not all known. A set that cannot be used is left out: rules allow none of its addresses. Never throws.
  */
 export function decodePolicies(input: unknown): Decoded<Received<PoliciesMessage>> {
@@ -40,7 +40,7 @@ export function decodePolicies(input: unknown): Decoded<Received<PoliciesMessage
     else {
       problems.push(`policy ${nameIn(item)}`)
       const namespace = isObject(item) ? item['namespace'] : undefined
-      // Of whichever namespace it is.
+      // A policy without a readable namespace may belong to any: all are closed.
       if (typeof namespace === 'string') closed.add(namespace)
       else for (const one of namespaces) closed.add(one)
     }
@@ -75,7 +75,7 @@ function peerSetOf(item: unknown): PeerSetState | undefined {
   return { ...head.value, elements, ...(item['ipv6Elements'] !== undefined && { ipv6Elements }) }
 }
 
-/** Undefined: it is no list of such texts. */
+/** Undefined: it is not a list of such texts. */
 function stringsIn(value: unknown, isOne: (text: string) => boolean): string[] | undefined {
   const isText = (one: unknown): one is string => typeof one === 'string' && isOne(one)
   return Array.isArray(value) && value.every(isText) ? value : undefined

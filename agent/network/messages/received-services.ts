@@ -14,7 +14,7 @@ import { nameIn, type Received } from './received-network.ts'
 
 const EnvelopeSchema = object({ epoch: text, version: integer, services: list(decodedLater) })
 
-/** A Service that a later version describes otherwise, or that has a value which is none, does not affect the others. Never throws. */
+/** A Service that a later version describes otherwise, or that has an invalid value, does not affect the others. Never throws. */
 export function decodeServices(input: unknown): Decoded<Received<ServicesMessage>> {
   const envelope = decode(EnvelopeSchema, input)
   if (!envelope.ok) return envelope
@@ -33,8 +33,9 @@ export function decodeServices(input: unknown): Decoded<Received<ServicesMessage
 }
 
 /**
- * Of one Service, over both families: pairs of an address and a port of it, and of an endpoint and a port. Lists of an object of 1.5 MB, which the API
- * takes, multiply to more than a node has memory for, and the checkpoint would bring them back at each start.
+ * Limits of one Service over both families: pairs of one of its addresses and a port, and of an endpoint and a port.
+ * The lists of a 1.5 MB object, which the API accepts, multiply to more than the memory of a node, and the checkpoint
+ * would restore them at each start.
  */
 const mostPairs = { ofAddresses: 10_000, ofEndpoints: 100_000 }
 

@@ -1,6 +1,6 @@
 /**
  * Names of DNS: bytes on the wire (RFC 1035, section 3.1) and text. The text is in lower case and without the final dot; a byte that
- * is no printable ASCII character, and a dot or backslash inside a label, is `\` and three decimal digits.
+ * is not a printable ASCII character, and a dot or backslash inside a label, is `\` and three decimal digits.
  */
 
 /** The root is ''. */
@@ -14,7 +14,7 @@ const mostPointers = 16
 export type NameRead = { readonly name: NameText /** Of the byte after it, where it was read. */; readonly end: number }
 
 /**
- * undefined: it is no name, does not end within `bytes`, or is longer than 255 bytes. `mayPoint`: it may end in a pointer to an earlier
+ * undefined: it is not a name, does not end within `bytes`, or is longer than 255 bytes. `mayPoint`: it may end in a pointer to an earlier
  * name (RFC 1035, section 4.1.4).
  */
 export function readName(bytes: Uint8Array, from: number, mayPoint: boolean): NameRead | undefined {

@@ -3,7 +3,7 @@ import { parseAddressBlock } from '../../../api/text/address-block.ts'
 import { writeName } from './dns-name.ts'
 import { type DnsCode, type DnsQuery, dnsTypes, headBytes, internetClass } from './dns-query.ts'
 
-/** `name` left out: that of the question. A record with a name that does not fit into 255 bytes is left out of the answer. */
+/** Default of `name`: that of the question. A record with a name that does not fit into 255 bytes is left out of the answer. */
 export type DnsRecord = { readonly name?: string; readonly ttl: number } & (
   | { readonly type: 'A' | 'AAAA'; readonly address: string }
   | { readonly type: 'CNAME' | 'PTR' | 'NS'; readonly target: string }
@@ -16,13 +16,13 @@ export type DnsRecord = { readonly name?: string; readonly ttl: number } & (
     }
   | { readonly type: 'TXT'; readonly text: string }
   | { readonly type: 'SOA'; readonly server: string; readonly mailbox: string; readonly numbers: readonly number[] }
-  /** Of another server: its data as it is, which must not have compressed names. */
+  /** Record from another server. Its data are copied unchanged, so they must not contain compressed names. */
   | { readonly type: 'other'; readonly code: number; readonly data: Uint8Array }
 )
 
 export type DnsAnswer = {
   readonly code: DnsCode
-  /** Of a name that this server itself has. */
+  /** The name is in this server's own zone. */
   readonly isAuthoritative?: boolean
   readonly answers?: readonly DnsRecord[]
   readonly authorities?: readonly DnsRecord[]
@@ -32,7 +32,7 @@ export type DnsAnswer = {
 /** What an answer over UDP may have at most without fragments on every link (dnsflagday.net/2020). */
 const largestUdp = 1_232
 const largestTcp = 65_535
-/** Of clients without EDNS. */
+/** UDP limit of clients without EDNS (RFC 1035, 4.2.1). */
 const usualUdp = 512
 const optionBytes = 11
 const isResponse = 0x80

@@ -36,7 +36,9 @@ export interface Forwarder {
   forward(query: UpstreamQuestion, source: string): Promise<Forwarded | undefined>
 }
 
-/** Of a client that retries after 5 s, as resolvers do (resolv.conf(5), timeout), two servers have been asked. */
+/**
+ * Time for one server: two have been asked when a client retries after 5 s, as resolvers do (resolv.conf(5), timeout).
+ */
 const tryMs = 2_000
 const mostTries = 3
 /** Each holds a socket; more than dnsmasq's usual 150, and no pod can use up all of them. */

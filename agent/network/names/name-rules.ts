@@ -11,8 +11,8 @@ import { questionLimits } from './source-limit.ts'
 export const connectionLimits = { perSecond: 100, atOnce: 200 }
 
 /**
- * Of the part `names`. A process of the machine is not limited. A source address that is not routed to where a packet came from is
- * forged: its answer would go to another one.
+ * Rules of the part `names`. Processes of the machine itself are not limited. A source address that is not routed to
+ * the interface a packet came from is forged: its answer would go to another machine.
  */
 export function nameRules({ clusterCIDR, nodes }: NetworkMessage, nodeName: string): RuleSet {
   const pods = nodes.find(({ name }) => name === nodeName)?.podCIDR ?? clusterCIDR

@@ -4,7 +4,10 @@ import type { Clock } from '../../../daemon/clock.ts'
 export interface SourceLimit {
   /** False: the client asks too fast, and its question is dropped. */
   take(source: string): boolean
-  /** An answer of so many records was made: one of many counts as several questions, and as those that come next if none is left. */
+  /**
+   * Charges an answer with this many records: a large one counts as several questions, also against later ones if none
+   * is left.
+   */
   charge(source: string, records: number): void
 }
 
@@ -13,7 +16,7 @@ export const questionLimits = { perSecond: 1_000, atOnce: 2_000 }
 /** More than pods of one node. */
 const mostSources = 1_024
 
-/** Of one question. The names of a thousand endpoints take 20 times as long as those of a few. */
+/** Records that count as one question: the names of a thousand endpoints take 20 times as long as those of a few. */
 const recordsOfQuestion = 32
 
 /** A bucket for each source, filled with time. The source that was idle longest loses its one, which is full then. */

@@ -14,7 +14,7 @@ export type UpstreamAnswer = {
   readonly bytes: Buffer
   /** Where its records have their times to live. */
   readonly ttlOffsets: readonly number[]
-  /** For so many seconds it may be kept. */
+  /** Seconds for which it may be kept. */
   readonly ttl: number
 }
 
@@ -22,7 +22,7 @@ export type UpstreamAnswer = {
 const longestTtl = { found: 86_400, notFound: 60, failed: 1 } as const
 const usualUdpBytes = 1_232
 
-/** The message to the other server. `id` is unpredictable, or anybody could answer. */
+/** The message to the other server. `id` is unpredictable: otherwise anyone could answer. */
 export function writeUpstreamQuery(query: UpstreamQuestion, id: number, hasOptions: boolean): Buffer {
   const head = Buffer.alloc(headBytes)
   head.writeUInt16BE(id, 0)
@@ -35,7 +35,7 @@ export function writeUpstreamQuery(query: UpstreamQuestion, id: number, hasOptio
   return Buffer.concat([head, query.question, options])
 }
 
-/** undefined: it is no well-formed answer to this question with this id. Never throws. */
+/** undefined: it is not a well-formed answer to this question with this id. Never throws. */
 export function readUpstreamAnswer(bytes: Buffer, query: UpstreamQuestion, id: number): UpstreamAnswer | undefined {
   if (bytes.length < headBytes || bytes.readUInt16BE(0) !== id || (bytes.readUInt8(2) & 0xf8) !== 0x80) return undefined
   const [questions = 0, answers = 0, authorities = 0, additional = 0] = [4, 6, 8, 10].map((at) =>

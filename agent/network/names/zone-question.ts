@@ -55,7 +55,7 @@ function podQuestion(label: string): ZoneQuestion {
   return address === undefined ? nothing : { of: 'pod', address }
 }
 
-/** The address that a name below `in-addr.arpa` or `ip6.arpa` asks for, and which of both it is; undefined: it is no such name. */
+/** The address that a name below `in-addr.arpa` or `ip6.arpa` asks for, and which of both it is; undefined: it is not such a name. */
 export function reverseQuestion(name: string): { readonly address: string; readonly zone: string } | undefined {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(in-addr\.arpa)$/.exec(name)
   if (match !== null) return { address: match.slice(1, 5).reverse().join('.'), zone: 'in-addr.arpa' }

@@ -16,7 +16,7 @@ export type ZoneAnswer = {
   readonly code: DnsCode
   readonly answers: readonly DnsRecord[]
   readonly additional: readonly DnsRecord[]
-  /** Of an answer without records: the SOA, which limits how long clients may keep it. */
+  /** SOA of an answer without records: it limits how long clients may keep that answer. */
   readonly authorities: readonly DnsRecord[]
   /** The name that the last record of `answers` is an alias for, outside of the domain: another server has its address. */
   readonly target?: string
@@ -28,7 +28,7 @@ export type ZoneFacts = {
   readonly services: ReadonlyMap<string, ServiceState>
   /** A Service that `services` lacks does not exist. False: whether it does is not known yet. */
   readonly isComplete: boolean
-  /** Of the SOA; a change of the zone raises it. */
+  /** Serial of the SOA; each change of the zone raises it. */
   readonly serial: number
 }
 
@@ -41,7 +41,7 @@ export interface Zone {
 const ttl = 5
 const schemaVersion = '1.1.0'
 const schemaTtl = 28_800
-/** Refresh, retry and expiry are for other servers, of which there is none. */
+/** Refresh, retry and expiry are for secondary servers, which this zone does not have. */
 const soaTimes = [7_200, 1_800, 86_400] as const
 /** A chain of aliases that is longer, or a circle, ends without an address. */
 const mostAliases = 8
@@ -70,7 +70,7 @@ export function clusterZone(facts: ZoneFacts): Zone {
     if (service === undefined) return without(dnsCodes.nameError)
     if (service.type === 'ExternalName') {
       const target = (service.externalName ?? '').toLowerCase().replace(/\.$/, '')
-      // An address is no name to be an alias for.
+      // An address cannot be the target of an alias.
       if (question.of !== 'service' || target === '' || ipVersion(target)) return without(dnsCodes.nameError)
       return answerAlias(target, type, aliases)
     }
@@ -150,7 +150,7 @@ type ServiceQuestion = Extract<ZoneQuestion, { readonly of: 'service' | 'endpoin
 /** `port`: undefined where the Service has none. `target`: the name that has the address. */
 type Place = { readonly address: string; readonly port: number | undefined; readonly target: string }
 
-/** Of a Service with an address of its own its ports; of a headless one, and of a named endpoint, those of the ready endpoints. */
+/** Ports of a Service with its own address; ports of the ready endpoints for a headless Service or a named endpoint. */
 function placesOf(service: ServiceState, question: ServiceQuestion, domain: string): readonly Place[] {
   const name = `${service.name}.${service.namespace}.svc.${domain}`
   const isWanted = (port: { readonly name?: string; readonly protocol: string }) =>
@@ -179,7 +179,7 @@ function endpointName({ hostname, ip }: EndpointAddressState): string {
   return hostname || ip.replaceAll(/[.:]/g, '-')
 }
 
-/** Of the type that is asked for: those of IPv4 for A, those of IPv6 for AAAA, each once. */
+/** Records of the requested type, each once: A for IPv4 addresses, AAAA for IPv6 addresses. */
 function addressRecords(addresses: readonly string[], type: number): readonly DnsRecord[] {
   return [...new Set(addresses)].map(addressRecord).filter((record) => dnsTypes[record.type] === type)
 }

@@ -8,7 +8,7 @@ import { tunnelDevice, wireguardDevice } from './tunnels.ts'
 /** The bridges of Docker's networks, one of which the pods of this node have, and interfaces that are no network of the machine. */
 const others = new RegExp(`^(br-[0-9a-f]{12}|lo|\\*|${tunnelDevice}|${wireguardDevice})$`)
 
-/** Of one family; `ipv6`: of a fleet with both. */
+/** Ranges of one family; `ipv6` in a fleet with both. */
 export type FleetRanges = Ranges & { readonly ipv6?: Ranges }
 type Ranges = Pick<FamilyNetwork, 'clusterCIDR' | 'serviceCIDR'>
 

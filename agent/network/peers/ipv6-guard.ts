@@ -1,12 +1,12 @@
 /**
- * Keeps IPv6 away from pods, unless the fleet gives them addresses of IPv6. They have addresses of IPv4 only, and so have the rules of policies: a pod that gives itself an address
- * of IPv6, or gets one from the engine, must not pass them by.
+ * Blocks IPv6 of pods, unless the fleet gives them IPv6 addresses. Without those, policies have IPv4 rules only: a pod
+ * that gives itself an IPv6 address, or gets one from the engine, must not bypass them.
  */
 import { tableName } from '../rule-set.ts'
 
 export interface IPv6Guard {
   /**
-   * From now on no packet of IPv6 enters, leaves or crosses this bridge, or each passes the rules of the fleet. Resolves on a machine without IPv6, too. A bridge for which it
+   * From now on no IPv6 packet enters, leaves or crosses this bridge, or each passes the rules of the fleet. Resolves on a machine without IPv6, too. A bridge for which it
    * rejects is closed by the next `verify` that succeeds.
    */
   close(bridge: string): Promise<void>

@@ -1,4 +1,4 @@
-/** What this node and the others have of IPv6, and how it reaches their pods by it: the way of IPv4, with addresses of IPv6. */
+/** IPv6 of this node and the others, and how it reaches their pods: the way of IPv4, with IPv6 addresses. */
 import { ipv6NodeMaskSize } from '../../../api/network/ipv6-ranges.ts'
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
 import { formatCidr, parseCidr } from '../../../api/text/cidr.ts'
@@ -7,7 +7,7 @@ import type { FamilyNetwork, PeerNetwork } from './peer-network.ts'
 import { serviceRouteOf } from './service-route.ts'
 import type { PodRoute, Tunnel } from './tunnels.ts'
 
-/** The range of the pods of this node, in canonical form; undefined: they have no addresses of IPv6. */
+/** The range of the pods of this node, in canonical form; undefined: they have no IPv6 addresses. */
 export function podRangeOfIPv6(message: NetworkMessage | undefined, nodeName: string): string | undefined {
   const cluster = parseIPv6Range(message?.ipv6?.clusterCIDR ?? '')
   const own = message?.nodes.find(({ name }) => name === nodeName)
@@ -29,9 +29,9 @@ export function podNetworkForm(
 }
 
 export type IPv6Part = {
-  /** Undefined: pods of this node have no addresses of IPv6. */
+  /** Undefined: pods of this node have no IPv6 addresses. */
   readonly ipv6?: FamilyNetwork
-  /** The same as `network.tunnel`, with addresses of IPv6. */
+  /** The same as `network.tunnel`, with IPv6 addresses. */
   readonly tunnel: Tunnel | undefined
   /** Why pods of this node, or of others, are not reached by IPv6, each as a sentence. */
   readonly ipv6Gaps: readonly string[]
@@ -78,7 +78,7 @@ function rangeOf({ ipv6 }: NetworkPeer, cluster: IPv6Range): IPv6Range | undefin
   return range?.bits === ipv6NodeMaskSize && ipv6RangesOverlap(cluster, range) ? range : undefined
 }
 
-/** The other nodes by their range of IPv4. Of two with one range of IPv6 the first has it. */
+/** The other nodes by their IPv4 range. If two have the same IPv6 range, the first one gets it. */
 function peersByRange(
   { nodes }: NetworkMessage,
   own: NetworkPeer,
@@ -103,7 +103,7 @@ type Ends = {
   readonly peer: NetworkPeer | undefined
 }
 
-/** Without a range of the peer neither: its pods have no addresses of IPv6. */
+/** Empty if the peer has no IPv6 range: its pods have no IPv6 addresses. */
 function wayTo(
   { gateway, device, source }: PodRoute,
   { own, message, peer, ...ends }: Ends,

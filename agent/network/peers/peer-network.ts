@@ -9,13 +9,13 @@ import { type ReachablePeer, wireguardWays } from './wireguard-ways.ts'
 /** What nodes have of each IP family. */
 export type FamilyNetwork = {
   readonly clusterCIDR: string
-  /** Of the addresses of Services. */
+  /** Range of the addresses of Services. */
   readonly serviceCIDR: string
-  /** Of the pods of this node. */
+  /** Range of the pods of this node. */
   readonly podCIDR: string
   /**
-   * Of the nodes whose processes may reach all pods, as in Kubernetes. Not of those that are behind WireGuard: they have the address of
-   * their end of it, and their own one may be any machine's here.
+   * Addresses of the nodes whose processes may reach all pods, as in Kubernetes. Without nodes behind WireGuard: they
+   * use the address of their tunnel end, and their own address may belong to any machine here.
    */
   readonly nodeAddresses: readonly string[]
   readonly routes: readonly PodRoute[]
@@ -23,11 +23,11 @@ export type FamilyNetwork = {
   readonly serviceRoute?: ServiceRoute
 }
 
-/** Of IPv4, but for `ipv6`. */
+/** IPv4, except `ipv6`. */
 export type PeerNetwork = FamilyNetwork & {
   /** The InternalIP of this node. */
   readonly address: string
-  /** Undefined: pods of this node have no addresses of IPv6. */
+  /** Undefined: pods of this node have no IPv6 addresses. */
   readonly ipv6?: FamilyNetwork
   /** Why pods of some nodes, or of this one, have no connection by IPv6, each as a sentence. */
   readonly ipv6Gaps?: readonly string[]

@@ -17,8 +17,9 @@ export const forwardMark = '0x8000'
 type RuledNetwork = FamilyNetwork & Pick<PeerNetwork, 'tunnel'> & { readonly podLink: string | undefined }
 
 /**
- * Of the part `peers`: see `jumpPoints`. Undefined: the pods have no addresses of this family. `podLink`: the bridge that the kernel
- * reaches the pods of this node by; undefined: it is not known, and each packet of theirs costs a lookup.
+ * Rules of the part `peers`: see `jumpPoints`. undefined: the pods have no addresses of this family. `podLink`: the
+ * bridge by which the kernel reaches the pods of this node; undefined: not known, and each of their packets costs a
+ * lookup.
  */
 export function peerRules(network: PeerNetwork, family: RuleFamily, podLink?: string): RuleSet | undefined {
   if (family.family === 'IPv4') return familyRules({ ...network, podLink }, family)
@@ -96,9 +97,10 @@ function encryptedRules(clusterCIDR: string, { ip }: RuleFamily): readonly strin
 }
 
 /**
- * Of packets between ports of the bridge, which have the hop limit that they were sent with. Pods find each other's links by them; by their
- * addresses of the link they would pass policies by, and a pod that calls itself a router would get the packets of its neighbours
- * (RFC 4861, 6.1.2: sent from an address of the link).
+ * Rules for packets between ports of the bridge. A hop limit of 255 shows that no router forwarded the packet.
+ * Neighbour discovery passes: pods find each other's MAC addresses by it. Other packets with link-local addresses are
+ * dropped: they would bypass policies, and a pod that announces itself as a router (from a link-local address, RFC
+ * 4861, 6.1.2) would get the packets of its neighbours.
  */
 const linkRules: readonly string[] = [
   'ip6 hoplimit 255 icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } goto peers-pass',

@@ -40,13 +40,13 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     ipv6Problem: undefined as string | undefined,
     dockerProblem: undefined as string | undefined,
     adjusted: 0,
-    /** Of the machine's links. */
+    /** Pending read of the machine's links. */
     reading: Promise.resolve(),
     isEngineDown: false,
     hasWireguard: false,
-    /** The kernel has none. */
+    /** The kernel has no WireGuard. */
     noWireguard: false,
-    /** Of the link that has an address, and of the tunnel. */
+    /** MTUs of the link with the node's address and of the tunnel. */
     mtus: new Map<string, number>(),
     ranges: () => routes.map(({ range }) => formatCidr(range)),
     linkDown() {

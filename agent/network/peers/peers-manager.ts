@@ -54,7 +54,7 @@ export type PeersManagerNeeds = {
   readonly writes: {
     /** Undefined: the fleet has no network. */
     readonly peerRules: Cell<RuleSet | undefined>
-    /** Undefined: pods of this node have no addresses of IPv6. */
+    /** Undefined: pods of this node have no IPv6 addresses. */
     readonly ipv6PeerRules: Cell<RuleSet | undefined>
     /** The bridge of the pods of this node; undefined: it is not known. */
     readonly podLink: Cell<string | undefined>
@@ -64,7 +64,7 @@ export type PeersManagerNeeds = {
     /** Pods on a network of the other mode may be started again. */
     readonly podsMayMove: Cell<boolean>
   }
-  /** Of packets of IPv6; `restore` resolves where nothing was enabled. */
+  /** Forwarding of IPv6 packets; `restore` resolves where nothing was enabled. */
   readonly ipv6Forwarding: { enable(): Promise<void>; restore(): Promise<void> }
   /** The kernel of this machine has IPv6 on. */
   readonly hasIPv6: boolean
@@ -256,7 +256,7 @@ function attempts(log: Log) {
 
 type Reached = {
   readonly wanted: PeerNetwork | undefined
-  /** Of this node. */
+  /** Addresses of this node. */
   readonly addresses: readonly NodeAddress[]
   readonly failures: ReadonlyMap<string, string>
   readonly gaps: readonly string[]

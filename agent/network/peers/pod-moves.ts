@@ -1,9 +1,9 @@
 /** When pods of a node move to another network, once their fleet has turned its network on. */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 
-/** A pod is back within this time where its image is there. */
+/** Time until a pod runs again, if its image is present. */
 const eachMs = 20_000
-/** Of a large fleet, several nodes move at a time. */
+/** Time until the last node moves. In a large fleet several nodes move at a time. */
 const allMs = 30 * 60_000
 
 /**

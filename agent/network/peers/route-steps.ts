@@ -37,13 +37,13 @@ export type HostIPv6Route = Omit<HostRoute, 'range'> & { readonly range: string 
 
 export type HostLinks = {
   readonly routes: readonly HostRoute[]
-  /** Left out: they were not asked for. */
+  /** undefined: they were not requested. */
   readonly ipv6Routes?: readonly HostIPv6Route[]
   readonly hasTunnel: boolean
   readonly hasWireguard: boolean
-  /** Of the link with the address that was asked for; undefined: there is none, or the kernel does not show it. */
+  /** MTU of the link with the requested address; undefined: no such link, or the kernel does not show it. */
   readonly linkMtu?: number
-  /** Of the tunnels that are there, as far as the kernel shows it. */
+  /** MTUs of the existing tunnels, as far as the kernel shows them. */
   readonly tunnelMtus?: TunnelMtus
 }
 
@@ -58,7 +58,7 @@ export type MadeRoutes = {
   readonly tunnelAddress?: string
   /** The same of WireGuard; undefined: the interface may be another one's. */
   readonly wireguardAddress?: string
-  /** The addresses of IPv6 of both, with those of an earlier agent. */
+  /** The IPv6 addresses of both, with those of an earlier agent. */
   readonly tunnelIPv6?: TunnelIPv6
   /** Ranges to which packets without another route are refused, with those of an earlier agent. */
   readonly guards?: readonly string[]
@@ -72,7 +72,7 @@ export type RoutePlan = {
   readonly steps: readonly RouteStep[]
   /** Routes of others for the addresses of pods, as sentences: they stay, and pods there are not reached. */
   readonly inTheWay: readonly string[]
-  /** The same for addresses of IPv6. */
+  /** The same for IPv6 addresses. */
   readonly ipv6InTheWay: readonly string[]
   /** Networks of the machine that have addresses of the fleet, as sentences. */
   readonly overlaps: readonly string[]
@@ -151,8 +151,8 @@ function wireguardSteps(wanted: PeerNetwork | undefined, made: MadeRoutes, host:
 }
 
 /**
- * Of a tunnel that stays open while its link gets another MTU, or that an earlier agent has opened. While the link is not known, as without
- * its address, the tunnel keeps its own.
+ * Steps for a tunnel that stays open while the MTU of its link changes, or that an earlier agent opened. While the link
+ * is not known, as without its address, the tunnel keeps its own MTU.
  */
 function mtuSteps(
   tunnel: PeerNetwork['tunnel'],
@@ -212,7 +212,7 @@ function guardSteps(wanted: PeerNetwork | undefined, { guards = [] }: MadeRoutes
   ]
 }
 
-/** Of a route that refuses packets (/proc/net/route; of IPv6 it is read as the same). */
+/** Interface of a route that refuses packets (/proc/net/route); IPv6 routes are read in the same way. */
 const noInterface = '*'
 
 /** By the text of their range: a fleet has a route for each node. */
@@ -297,7 +297,7 @@ export function afterSteps(
   }
 }
 
-/** The device that has no address of IPv6 behind the step. */
+/** The device that has no IPv6 address behind the step. */
 function deviceOf({ step, ...more }: RouteStep): TunnelDevice | undefined {
   if (step === 'openTunnel' || step === 'closeTunnel') return tunnelDevice
   if (step === 'openWireguard' || step === 'closeWireguard') return wireguardDevice

@@ -11,7 +11,7 @@ export type StepFailure = { readonly step: RouteStep; readonly because: string }
 
 /** Routes, tunnel and Docker's rules on this machine. */
 export interface HostNetwork {
-  /** Read without starting a process. `withIPv6`: with the routes of IPv6. `address`: of this node, for the MTUs of its link and of tunnels. */
+  /** Read without starting a process. `withIPv6`: with the IPv6 routes. `address`: that of this node, for the MTUs of its link and of tunnels. */
   links(withIPv6?: boolean, address?: string): Promise<HostLinks>
   /** What an earlier agent made, as far as the kernel shows it. */
   made(): Promise<MadeRoutes>
@@ -19,7 +19,7 @@ export interface HostNetwork {
   apply(steps: readonly RouteStep[]): Promise<readonly StepFailure[]>
   /**
    * Docker accepts packets with our mark from now on. Rejects with the reason where it has no place for such a rule. `withIPv6`: those of
-   * IPv6, too, where Docker has rules of IPv6; else none of those.
+   * IPv6, too, where Docker has IPv6 rules; else none of those.
    */
   acceptMarked(withIPv6: boolean): Promise<void>
   /** Removes that rule, if it is there. */

@@ -18,7 +18,7 @@ export const loopback = 'lo'
 /** As the kernel lists it: a route that refuses packets. */
 const listedAs = [loopback, '*']
 
-/** Undefined: the message names no range of IPv6. */
+/** Undefined: the message names no IPv6 range. */
 export function serviceRouteOf(
   { serviceCIDR }: NonNullable<NetworkMessage['ipv6']>,
   { ipv6 }: NetworkPeer,

@@ -1,13 +1,16 @@
 /** The MTU of a tunnel: its packets, with their headers, fit into the link of the node. */
 import { type TunnelDevice, tunnelDevice } from './tunnels.ts'
 
-/** Of VXLAN, UDP, IP and the inner Ethernet frame (RFC 7348, 5). */
+/** Bytes of the VXLAN, UDP, IP and inner Ethernet headers (RFC 7348, 5). */
 const vxlanHeaders = 50
-/** Of WireGuard (32), UDP (8) and IPv6 (40). */
+/** Bytes of the WireGuard (32), UDP (8) and IPv6 (40) headers. */
 const wireguardHeaders = 80
-/** Of Ethernet. A link with larger packets may have others behind it. */
+/** MTU of Ethernet. Behind a link with larger packets there may be links with this one. */
 const usualMtu = 1500
-/** Of IPv6 (RFC 8200, 5): the kernel takes it off an interface with less. The machine sends packets of the tunnel in fragments then. */
+/**
+ * Least MTU of IPv6 (RFC 8200, 5): the kernel disables IPv6 on an interface with less. The machine then sends the
+ * packets of the tunnel in fragments.
+ */
 const leastMtu = 1280
 
 /** `linkMtu`: of the link with the InternalIP of this node; undefined: that of Ethernet. */

@@ -13,7 +13,7 @@ export type TunnelPeer = {
   readonly address: string
   readonly mac: string
   readonly node: string
-  /** Its address of IPv6 in the tunnel. */
+  /** Its IPv6 address in the tunnel. */
   readonly ipv6?: string
 }
 
@@ -23,7 +23,7 @@ export type WireguardPeer = {
   readonly publicKey: string
   /** `HOST:PORT`; undefined: this node cannot reach it, and learns its address when it connects. */
   readonly endpoint: string | undefined
-  /** Of the pods whose packets it sends and receives: its own, and those that it passes on for others. Sorted. */
+  /** Ranges of the pods whose packets it sends and receives: its own, and those that it forwards for others. Sorted. */
   readonly ranges: readonly string[]
   /** This node cannot be reached: it keeps the way through its NAT open. */
   readonly keepsAlive: boolean
@@ -32,10 +32,10 @@ export type WireguardPeer = {
 export type Tunnel =
   | {
       readonly kind: 'vxlan'
-      /** Of this node in the tunnel. */
+      /** IPv4 address of this node in the tunnel. */
       readonly address: string
       readonly mac: string
-      /** Of this node in the tunnel, of IPv6. */
+      /** IPv6 address of this node in the tunnel. */
       readonly ipv6?: string
       readonly peers: readonly TunnelPeer[]
     }
@@ -55,8 +55,8 @@ export type PodRoute = {
   readonly range: string
   /** The node itself on the same segment, a relay there, or the node's end of the tunnel. */
   readonly gateway: string
-  /** Left out: the link that the gateway is on. */
+  /** Default: the link that the gateway is on. */
   readonly device?: TunnelDevice
-  /** The address that processes of this node have on it; left out: that of the link. */
+  /** The address that processes of this node have on it. Default: that of the link. */
   readonly source?: string
 }

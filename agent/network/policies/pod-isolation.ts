@@ -25,7 +25,7 @@ export type PodIsolationNeeds = {
     readonly networkObstacle: Reader<unknown>
     readonly policyRules: Reader<PolicyRules | undefined>
     readonly appliedRules: Reader<readonly RuleSet[]>
-    /** Of IPv6: for pods that have such an address. */
+    /** Rules for pods that have an IPv6 address. */
     readonly ipv6PolicyRules: Reader<PolicyRules | undefined>
     readonly ipv6AppliedRules: Reader<readonly RuleSet[]>
     readonly ipv6HostPortRules: Reader<HostPortRules | undefined>

@@ -10,7 +10,7 @@ import { noParts, type PolicyRules, policyRules } from './policy-rules.ts'
 import type { ReceivedPolicies } from './received-state.ts'
 
 export type PolicyManagerNeeds = {
-  /** Of the rules. Left out: IPv4. */
+  /** Family of the rules. Default: IPv4. */
   readonly family?: RuleFamily
   readonly reads: {
     readonly policies: Reader<ReceivedPolicies>

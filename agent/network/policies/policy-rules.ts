@@ -15,16 +15,16 @@ export type LocalPod = {
   readonly namespace: string
   readonly name: string
   readonly ip: string
-  /** Its address of IPv6, in canonical form. Left out: it has none. */
+  /** Its IPv6 address, in canonical form; undefined: it has none. */
   readonly ipv6?: string
   readonly labels: Labels | undefined
   /** Those with names. */
   readonly ports: readonly NamedContainerPort[]
-  /** Left out: it has none. */
+  /** undefined: it has none. */
   readonly hostPorts?: readonly PodHostPort[]
   /** Its namespace need not exist in the API, so that its policies need not be known. */
   readonly isStatic: boolean
-  /** Left out: it does not run. */
+  /** undefined: it does not run. */
   readonly sandbox?: PodSandbox
 }
 /** The container that has the network of a pod. `mac`: as the engine gave it, `02:42:0a:f4:01:05`. */
@@ -82,7 +82,7 @@ export function policyRules(
       if (isClosed) entries[direction].set(address, 'drop')
       else if (isolating.length > 0) {
         const usual = podChain(direction, pod)
-        // A pod that was deleted at once may still run when its successor starts. With an address of IPv6 the name could be too long.
+        // A pod that was deleted at once may still run when its successor starts. With an IPv6 address the name could be too long.
         const chain = chains.has(usual) ? `${usual}/${pod.ip}` : usual
         entries[direction].set(address, `goto ${chain}`)
         const own = isolating.map((policy) => chainsOf(direction, policy, parts, family))
@@ -134,7 +134,7 @@ function matcherOf(policy: PolicyState, { matchers }: PolicyParts): (labels: Lab
   const known = matchers.get(policy)
   if (known !== undefined) return known
   const requirements = requirementsOf(policy.podSelector)
-  // A selector that is none selects everything: pods are closed rather than open.
+  // An invalid selector selects everything: pods are closed rather than open.
   const made = requirements?.ok === true ? labelMatcher(requirements.value) : () => true
   matchers.set(policy, made)
   return made

@@ -7,7 +7,10 @@ import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
  */
 export type ReceivedPolicies = PoliciesMessage | 'none' | undefined
 
-/** Of a checkpoint that was damaged, or a message that does not arrive: no namespace is known, so that their pods are closed until the controller is back. */
+/**
+ * Used with a damaged checkpoint or while a message does not arrive: no namespace is known, so all pods are closed
+ * until the controller is back.
+ */
 export const closedPolicies: PoliciesMessage = { epoch: '', version: 0, namespaces: [], sets: [], policies: [] }
 
 /** Does it have the same rules? A file with it is as good as one with the other, but for addresses of peers. */

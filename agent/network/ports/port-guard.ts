@@ -10,7 +10,7 @@ export type PodPort = {
   readonly port: string
   readonly mac: string
   readonly ip: string
-  /** In canonical form. Left out: the pod has none. */
+  /** In canonical form; undefined: the pod has none. */
   readonly ipv6?: string
 }
 

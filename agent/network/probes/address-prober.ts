@@ -20,7 +20,7 @@ import {
 } from './peer-addresses.ts'
 import { type Challenge, nonceBytes, type Proof, writeChallenge } from './probe-message.ts'
 
-/** Of a datagram. */
+/** Source or destination of a datagram. */
 export type ProbePeer = { readonly address: string; readonly port: number }
 
 export interface AddressProber {
@@ -55,7 +55,7 @@ export type AddressProberNeeds = {
 
 /** A node of the same link answers within milliseconds. */
 const answerMs = 1_000
-/** At once: nodes that do not answer get no more than so many challenges a second. */
+/** Probes at once: nodes that do not answer get at most this many challenges per `answerMs`. */
 const mostUnderWay = 32
 
 type ProbeUnderWay = { readonly name: string; readonly challenge: Challenge; readonly endMs: number }
@@ -138,7 +138,7 @@ function outcomeOf(name: string, provenBy: string | undefined): ProbeOutcome {
   return provenBy === name ? { why: 'proven' } : { why: 'other node', node: provenBy }
 }
 
-/** Another reason of one node is logged after so long: a machine that has its address chooses how it answers. */
+/** Interval of log lines about one node: a machine that has its address chooses how it answers, and so the reason. */
 const reasonMs = 60_000
 
 function changeLog({ clock, log }: Pick<AddressProberNeeds, 'clock' | 'log'>) {

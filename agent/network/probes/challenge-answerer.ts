@@ -14,12 +14,15 @@ export type ChallengeNeeds = {
 /** A node asks once, and again a second later. A flood with the forged sources of nodes costs 250 signatures a second, and delays proofs. */
 const ofSource = { perSecond: 2, atOnce: 8 }
 const ofAll = { perSecond: 250, atOnce: 500 }
-/** Of all sources that are no address of a node together: one with several addresses on a link may send from another one. */
+/**
+ * Shared by all sources that are not the address of a node: a node with several addresses on a link may send from
+ * another one.
+ */
 const ofStrangers = { perSecond: 5, atOnce: 20 }
 
 /**
  * `isNode`: the source is the address of a node. Resolves with the proof; undefined: none is sent. The answer is not longer than the challenge, so that a forged source gains nothing.
- * Rejects where the credentials are none.
+ * Rejects if the credentials are invalid.
  */
 export type ChallengeAnswerer = (message: Buffer, source: string, isNode: boolean) => Promise<Buffer | undefined>
 

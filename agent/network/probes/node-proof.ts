@@ -8,7 +8,7 @@ import { type Challenge, type Proof, signedText } from './probe-message.ts'
 export type ProofCredentials = { readonly ca: string; readonly certificate: string; readonly key: string }
 
 export interface Prover {
-  /** Throws where the credentials are none. */
+  /** Throws if the credentials are invalid. */
   prove(challenge: Challenge): Proof
   /** The node that has proven the address; undefined: none of the fleet. Never throws. */
   proven(challenge: Challenge, proof: Proof): string | undefined
@@ -32,7 +32,7 @@ export function prover(credentials: () => ProofCredentials): Prover {
       try {
         return provenBy(current().authorities, challenge, proof)
       } catch {
-        // A certificate that is none, or of a key that OpenSSL does not take.
+        // An invalid certificate, or one with a key that OpenSSL does not accept.
         return undefined
       }
     },

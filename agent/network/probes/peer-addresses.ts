@@ -20,7 +20,7 @@ export type ProbeOutcome = { readonly why: 'proven' } | Unproven
 export type PeerAddress = {
   readonly address: string
   readonly state: AddressState
-  /** Of the interface that proved it, where the link shows it. */
+  /** MAC address of the interface that proved the address, where the link shows it. */
   readonly mac?: string
   /** Another interface has had the address since: without a new proof it is given up. */
   readonly isDoubted?: true
@@ -41,7 +41,7 @@ const newSpread = { perNodeMs: 5, mostMs: 5_000 }
 const againSpread = { perNodeMs: 60, mostMs: 60_000 }
 /** A node that comes back probes the others itself, and is probed at once for it. */
 const retry: BackoffSettings = { firstMs: 1_000, maxMs: 5 * 60_000 }
-/** Packets get lost. A used address has so many failures until it is left alone; a doubted one until it is given up. */
+/** Failed probes until an address is no longer used. Packets can get lost. */
 const mostFailures = { used: 3, doubted: 2 }
 
 /**
@@ -68,7 +68,8 @@ export function recordsFor(
     peers.map(({ name, address, probePort }) => {
       const known = before.get(name)
       if (probePort === undefined) return [name, { address, state: 'assumed', failures: 0, dueMs: never }]
-      // Of a node that has proven none, as behind a firewall that drops probes: the next address is used as the last one was.
+      // A node without any proven address, as behind a firewall that drops probes: its next address is used like the
+      // last one.
       const state = known?.state === 'assumed' ? 'assumed' : 'unproven'
       if (known?.address !== address) return [name, { address, state, failures: 0, dueMs: dueMs() }]
       const isNew = known.state === 'assumed' && known.failures === 0 && known.dueMs === never

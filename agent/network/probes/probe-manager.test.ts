@@ -251,7 +251,7 @@ test('a machine that has the address of a node and answers now so, now not, is l
   const impostor: Machine = { mac: '02:00:00:00:00:99', addresses: new Set(['192.168.1.2']) }
   let received = 0
   impostor.receive = (bytes) => {
-    // Of 0 bytes: a signature and a certificate.
+    // A proof with a signature and a certificate of 0 bytes.
     const forged = Buffer.concat([Buffer.from('BRp1'), bytes.subarray(4, 28), Buffer.alloc(4)])
     if (received++ % 2 === 0) one.machine.receive?.(forged, { address: '192.168.1.2', port: 8473 })
   }

@@ -7,7 +7,7 @@ import { type PeerAddresses, peersToProve, type Unproven } from './peer-addresse
 export type AddressProofs = {
   /** By the name of the node: the address that may be used. */
   readonly used: ReadonlyMap<string, string>
-  /** Of the other ones that have been probed: why they are not. */
+  /** By the name of the other probed nodes: why their address is not used. */
   readonly failures: ReadonlyMap<string, Unproven>
 }
 

@@ -8,7 +8,7 @@ const name = 'default/kubernetes'
 
 /**
  * `applied`: what the kernel has. Undefined: the fleet has no network, its rules are not in place, or the controller is known by a
- * name only, which is no endpoint.
+ * name only, which is not an endpoint.
  */
 export function apiService(
   rules: ServiceRules | undefined,

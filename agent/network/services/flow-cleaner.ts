@@ -13,12 +13,12 @@ import { areSameTargets, isStaleFlow, type UdpFlow, type UdpTargets, udpTargets 
 export interface FlowTable {
   /** Flows of UDP that `isWanted` picks, one for each address and endpoint, at most `most`. Rejects when they cannot be read. */
   list(isWanted: (flow: UdpFlow) => boolean, most: number): Promise<readonly UdpFlow[]>
-  /** Of all clients; without such a flow it does nothing. */
+  /** Removes the flows of all clients; does nothing if there is no such flow. */
   remove(flow: UdpFlow): Promise<void>
 }
 
 export type FlowCleanerNeeds = {
-  /** Of the rules and flows. Left out: IPv4. */
+  /** Family of the rules and flows. Default: IPv4. */
   readonly family?: RuleFamily
   readonly flows: FlowTable
   readonly reads: {
@@ -30,7 +30,7 @@ export type FlowCleanerNeeds = {
   readonly log: Log
 }
 
-/** Of one list; each is a process that ends at once. */
+/** Flows removed after one listing. Each removal is a short process. */
 const mostRemoved = 200
 const mostLists = 20
 const retryMs = 30_000

@@ -14,14 +14,14 @@ import type { ServiceNode } from './service-rules.ts'
 
 type RulesOf = ReturnType<typeof rulesOfServices>
 
-/** Of those Services, as they are in the family of the rules. */
+/** Rules, and their Services as they are in the family of the rules. */
 export type ServiceRules = RuleSet & { readonly services: ServiceStates['services'] }
 
 export type ServiceManagerNeeds = {
   readonly nodeName: string
-  /** Of the rules. Left out: IPv4. */
+  /** Family of the rules. Default: IPv4. */
   readonly family?: RuleFamily
-  /** Of the controllers: their API and MQTT. */
+  /** URLs of the controllers: their API and MQTT. */
   readonly controllerUrls?: () => readonly string[]
   readonly reads: {
     readonly networkMessage: Reader<NetworkMessage | undefined>

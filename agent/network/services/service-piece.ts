@@ -43,7 +43,7 @@ export function chainOf(kind: ChainKind, name: string): string {
 /** kube-proxy's bit too (`--iptables-masquerade-bit`). */
 const masqueradeBit = '0x4000'
 export const masqueradeLater = `meta mark set meta mark or ${masqueradeBit}`
-/** Of the first packet of a connection. */
+/** NAT chains see only the first packet of a connection. */
 export const isMasqueraded = `meta mark and ${masqueradeBit} != 0`
 /** `fully-random`: two clients that take the same port at once would lose a packet (kubernetes/kubernetes#56903). */
 export const masqueradeMarked = `${isMasqueraded} meta mark set meta mark xor ${masqueradeBit} masquerade fully-random`

@@ -10,13 +10,13 @@ import { endpointsOf, isPortNumber, type NodePlace, usableEndpoints } from './us
 
 /** What the rules depend on besides the Services. */
 export type ServiceNode = NodePlace & {
-  /** Of the pods of the fleet. */
+  /** Range of the pods of the fleet. */
   readonly clusterCIDR: string
-  /** Of the addresses of Services. */
+  /** Range of the addresses of Services. */
   readonly serviceCIDR: string
-  /** Of this node. */
+  /** Addresses of this node. */
   readonly addresses: readonly string[]
-  /** Left out: none that is known. */
+  /** Default: none. */
   readonly controllers?: readonly ControllerSocket[]
 }
 
@@ -24,7 +24,7 @@ type Policy = 'Cluster' | 'Local'
 
 /** A way to a port: from the ClusterIP, or from addresses and ports that clients outside the fleet use. */
 type Entry = {
-  /** Of the port: `shop/web/tcp/80`. */
+  /** Name of the port: `shop/web/tcp/80`. */
   readonly name: string
   readonly policy: Policy
   /** This node may send packets somewhere. */

@@ -28,7 +28,7 @@ const statesOn = (...nodes: readonly string[]): ServiceStates => ({
   isComplete: true,
 })
 
-/** Each node has an address of IPv6 with its number, and pods have addresses of both families. */
+/** Each node has an IPv6 address with its number, and pods have addresses of both families. */
 const dual: NetworkMessage = {
   ...message,
   ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' },

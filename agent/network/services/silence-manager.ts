@@ -35,7 +35,7 @@ export type SilenceManagerNeeds = {
   readonly writes: {
     /** Sorted names. Empty while the controller judges. */
     readonly silentNodes: Cell<readonly string[]>
-    /** The same: nodes whose endpoints of IPv6 are not to be used. Empty in a fleet without IPv6. */
+    /** The same: nodes whose IPv6 endpoints are not to be used. Empty in a fleet without IPv6. */
     readonly ipv6SilentNodes: Cell<readonly string[]>
   }
   readonly clock: Clock
@@ -118,7 +118,7 @@ type RecordsByFamily = { readonly ipv4: ProbeRecords; readonly ipv6: ProbeRecord
 
 const noRecords: RecordsByFamily = { ipv4: new Map(), ipv6: new Map() }
 
-/** Of these nodes only: one that has no endpoint any more is not probed. */
+/** Keeps the records of these nodes only: a node without an endpoint is no longer probed. */
 function recorded(
   records: ProbeRecords,
   answers: ReadonlyMap<string, NodeAnswer>,

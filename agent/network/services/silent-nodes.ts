@@ -21,7 +21,7 @@ export type ProbeRecords = ReadonlyMap<string, ProbeRecord>
 export type ProbedNode = {
   readonly name: string
   readonly address: string
-  /** Of IPv6; undefined: no Service has an endpoint of IPv6 there, or this node has no way to it. */
+  /** IPv6 address; undefined: no Service has an IPv6 endpoint there, or this node has no way to it. */
   readonly ipv6?: string
 }
 
@@ -58,7 +58,7 @@ export function silentNodes(records: ProbeRecords): readonly string[] {
 }
 
 /**
- * Those whose endpoints of IPv6 are left out, sorted: a node that has answered by IPv6 is judged by that, and any other one by IPv4, as it
+ * Those whose IPv6 endpoints are left out, sorted: a node that has answered by IPv6 is judged by that, and any other one by IPv4, as it
  * may be behind a firewall.
  */
 export function silentByIPv6(ipv4: ProbeRecords, ipv6: ProbeRecords): readonly string[] {
@@ -67,7 +67,7 @@ export function silentByIPv6(ipv4: ProbeRecords, ipv6: ProbeRecords): readonly s
 
 /**
  * The other nodes that have endpoints, sorted by name. Behind WireGuard a node answers at its end of the tunnel: its own address may be
- * any machine's here. By IPv6 it does so behind VXLAN, too: a node needs no address of IPv6 of its own there.
+ * any machine's here. By IPv6 it does so behind VXLAN, too: a node needs no IPv6 address there.
  */
 export function nodesToProbe(
   message: NetworkMessage,

@@ -3,7 +3,7 @@ import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import { addressesOf } from './rule-text.ts'
 
-/** Of the flows from any client. TCP ends by itself: an endpoint that is gone resets or times out. */
+/** UDP flows from any client. TCP flows end by themselves: an endpoint that is gone resets them or they time out. */
 export type UdpFlow = {
   /** Where the client sends to. */
   readonly address: string

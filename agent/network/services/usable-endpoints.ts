@@ -18,13 +18,13 @@ export type PortEndpoint = {
   readonly zones: readonly string[]
 }
 
-/** Of this node: its name, and its zone (`topology.kubernetes.io/zone`), '' where it has none. */
+/** Place of this node: its name, and its zone (`topology.kubernetes.io/zone`), '' where it has none. */
 export type NodePlace = {
   readonly nodeName: string
   readonly zone: string
-  /** Nodes that do not answer this one, while there is no controller to judge them. Left out: none. */
+  /** Nodes that do not answer this one, while there is no controller to judge them. Default: none. */
   readonly silentNodes?: readonly string[]
-  /** Of the table that the endpoints are for. Left out: IPv4. */
+  /** Family of the table that the endpoints are for. Default: IPv4. */
   readonly family?: RuleFamily
 }
 

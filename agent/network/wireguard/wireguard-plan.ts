@@ -3,7 +3,7 @@ import type { WireguardPeer, WireguardTunnel } from '../peers/tunnels.ts'
 
 /** As `wg show` prints it. */
 export type WireguardState = {
-  /** Of this node; undefined: it has no key yet. */
+  /** Public key of this node; undefined: it has no key yet. */
   readonly publicKey: string | undefined
   readonly port: number
   /** By their public keys. */
@@ -26,16 +26,16 @@ export type WireguardChange =
   | {
       readonly change: 'setPeer'
       readonly publicKey: string
-      /** What is left out stays. */
+      /** undefined: unchanged. */
       readonly endpoint?: string
       readonly ranges?: readonly string[]
       readonly keepaliveSeconds?: number
     }
   | { readonly change: 'removePeer'; readonly publicKey: string }
 
-/** Of WireGuard: NATs keep a way for UDP open for 30 s at least. */
+/** Interval of WireGuard keepalives: NATs keep a UDP mapping open for at least 30 s. */
 const keepaliveSeconds = 25
-/** A session ends after so long without a handshake (WireGuard's protocol, REJECT_AFTER_TIME). */
+/** Life of a session without a handshake (WireGuard's protocol, REJECT_AFTER_TIME). */
 const sessionSeconds = 180
 /** With keepalives there is a handshake every two minutes. */
 const silentSeconds = 300

@@ -14,7 +14,7 @@ import {
 
 /** WireGuard on this machine. */
 export interface WireguardLink {
-  /** Of this node; makes its key where it has none. Rejects with the reason and a remedy. */
+  /** Public key of this node. Creates the key if it is missing. Rejects with the reason and a remedy. */
   publicKey(): Promise<string>
   /** undefined: there is no interface. */
   read(): Promise<WireguardState | undefined>
@@ -26,7 +26,7 @@ export interface WireguardLink {
 export interface WireguardSync {
   /** Takes the changes that are missing. Without an interface it does nothing. */
   sync(wanted: WireguardTunnel | undefined): Promise<void>
-  /** Of the peers that were set up some time ago and never answered, each as a sentence. */
+  /** A sentence for each peer that was set up some time ago and never answered. */
   silent(): readonly string[]
 }
 
@@ -71,7 +71,7 @@ export function wireguardSync({ link, clock, log }: WireguardSyncNeeds): Wiregua
     }
     for (const { publicKey, endpoint } of peers) {
       if (!since.has(publicKey)) since.set(publicKey, clock.monotonicMs())
-      // Of a peer that an earlier agent has set up, too.
+      // Includes peers that an earlier agent set up.
       const isApplied = !endpoints.has(publicKey) || endpoints.get(publicKey) !== undefined
       if (isApplied) applied.set(publicKey, endpoint ?? noEndpoint)
     }
