@@ -261,7 +261,7 @@ async function hasWireguard(files: MachineFiles): Promise<boolean | undefined> {
   return texts.length === 0 ? undefined : texts.some((text) => /\/wireguard\.ko/.test(text))
 }
 
-/** Of the links that lead out of the machine. */
+/** arp_ignore of each link that leads out of the machine. */
 async function arpIgnoreOf(files: DoctorSources['machine']['files']): Promise<ReadonlyMap<string, string>> {
   const folder = '/proc/sys/net/ipv4/conf'
   const links = (await files.names(folder)).filter((name) => !/^(default$|lo$|docker|veth|br-|bramble)/.test(name))

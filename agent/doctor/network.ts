@@ -10,7 +10,7 @@ export type NetworkReading = {
   readonly isOn: boolean
   /** `net.ipv4.ip_forward`; undefined: the kernel does not show it. */
   readonly forwarding: string | undefined
-  /** `net.ipv6.conf.all.forwarding`; left out: the fleet has no IPv6, or the machine has none. */
+  /** `net.ipv6.conf.all.forwarding`; undefined: the fleet or the machine has no IPv6. */
   readonly ipv6Forwarding?: string
   /** `net.bridge.bridge-nf-call-iptables`; undefined: the module br_netfilter is not loaded. */
   readonly bridgeFilter: string | undefined
@@ -22,7 +22,7 @@ export type NetworkReading = {
   readonly hasDockerChain: boolean | undefined
   /** Networks of the machine that have addresses of the fleet, as sentences with a remedy behind a semicolon. */
   readonly overlaps: readonly string[]
-  /** Of Docker; undefined: it does not report one. */
+  /** Firewall backend of Docker; undefined: Docker does not report one. */
   readonly firewallBackend: string | undefined
 }
 

@@ -42,7 +42,7 @@ export interface ExaminedMachine {
   /** Undefined: the saved tree does not have it. */
   hostname(): Promise<string | undefined>
   /** The listeners on these ports. Undefined: the kernel shows no sockets. */
-  /** Of IPv4, without the default route. */
+  /** IPv4 routes without the default route. */
   routes(): Promise<readonly MachineRoute[]>
   listeners(ports: readonly number[]): Promise<readonly Listener[] | undefined>
 }

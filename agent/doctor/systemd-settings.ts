@@ -9,8 +9,8 @@ export type Assignment = { readonly file: string; readonly value: string }
 export const settingFolders = ['/etc/systemd', '/run/systemd', '/usr/local/lib/systemd', '/usr/lib/systemd'] as const
 
 /**
- * Paths in the order in which systemd reads them, the last one wins: the main file, then the drop-ins sorted by name. Of several
- * files with one name only the one in the first folder is read.
+ * Paths in the order in which systemd reads them, the last one wins: the main file, then the drop-ins sorted by name.
+ * If several files have the same name, systemd reads only the one in the first folder.
  */
 export function inOrder(mains: readonly string[], dropIns: readonly string[]): readonly string[] {
   const byName = new Map<string, string>()

@@ -42,7 +42,7 @@ export async function lookAtController(
     Promise.all(mqttServers.map((url) => reachMqtt(new URL(url), identity, time, failed))),
   ])
   const api = apis.find((one) => one.port === 'open') ?? apis[0]
-  // Of several controllers one accepts connections.
+  // Only one of several controllers accepts connections: the leader.
   const broker = brokers.find(({ mqtt }) => mqtt === 'open') ?? brokers[0]
   if (api === undefined || broker === undefined) throw new TypeError('An identity without addresses')
   const others = apis.flatMap(({ apiHost, port }) => (port === 'open' ? [] : [{ host: apiHost, failure: port }]))

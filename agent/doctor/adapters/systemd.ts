@@ -15,7 +15,7 @@ const answerMs = 2_000
 /** Wait after the signal: logind handles it asynchronously. */
 const rereadMs = 2_000
 
-/** `waitMs`: for an answer, and for logind to read its files; 2 s each when left out. */
+/** `waitMs`: for an answer, and for logind to read its files. Default: 2 s each. */
 export function doctorSystemd(root: string, waitMs?: number) {
   const settings = { socketPath: systemBusPath(root), deadlineMs: waitMs ?? answerMs }
   const asked = async <T>(ask: (bus: SystemBus) => Promise<T>): Promise<T | undefined> => {
