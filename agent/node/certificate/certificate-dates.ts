@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 
 export type CertificateDates = { readonly validFrom: Date; readonly validTo: Date }
 
-/** Of a PEM. A damaged one has invalid dates: connecting with it reports the reason. */
+/** Dates of a PEM certificate. A damaged one gets invalid dates: connecting with it reports the reason. */
 export function certificateDates(pem: string): CertificateDates {
   try {
     const { validFrom, validTo } = new X509Certificate(pem)

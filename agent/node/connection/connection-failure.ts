@@ -99,7 +99,7 @@ export function connectionFailure(error: Error, own: CertificateDates, nowMs: nu
   return byCode[codeOf(error)] ?? byReturnCode[returnCodeOf(error)] ?? network
 }
 
-/** Of a CONNACK: errors of the MQTT client have it as their code. */
+/** Return code of a CONNACK: the MQTT client sets it as the code of its error. */
 function returnCodeOf(error: Error): number {
   return 'code' in error && typeof error.code === 'number' ? error.code : 0
 }

@@ -9,7 +9,7 @@ import type { StorageMessage, VolumesMessage } from '../../../api/storage/volume
 import type { CallMessage, PodMessage, StatsMessage } from '../../../api/topics.ts'
 import type { PublishedServers } from './controller-servers.ts'
 
-/** Why the node leaves, and when it is expected back; left out if that is not known. */
+/** Why the node leaves, and when it is expected back; undefined: not known. */
 export type Leave = { readonly reason: string; readonly expectedBackSeconds?: number }
 
 /**

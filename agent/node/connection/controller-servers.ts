@@ -35,7 +35,7 @@ export function haveOthersToLead({ mqttServers = [] }: PublishedServers): boolea
   return mqttServers.length > 1
 }
 
-/** The lists as they are kept: what is no address is left out. */
+/** The lists as they are kept, without invalid addresses. */
 export function publishedServers({ apiServers = [], mqttServers = [] }: PublishedServers): Required<PublishedServers> {
   return { apiServers: addresses(apiServers, 'https:'), mqttServers: addresses(mqttServers, 'mqtts:') }
 }

@@ -23,7 +23,7 @@ const longestKeepaliveSeconds = 1_350
  * 3.1.1 has none for it.
  */
 const refusalCodes: readonly unknown[] = [5, 6]
-/** Of the controller: see `broker-controller/controllers/node-lifecycle/lease-duration.ts`. */
+/** Same as in the controller: see `broker-controller/controllers/node-lifecycle/lease-duration.ts`. */
 export const gracePerLease = 1.25
 
 /** `configuredSeconds`: the lease that this node would like. */

@@ -29,12 +29,12 @@ export type LeaseTerms = { readonly leaseDurationSeconds: number; readonly grace
 const answerMs = 20_000
 
 /**
- * Of so many heartbeats the last is confirmed: as many as fit into the time for which the controller lets a node be silent, so that one
- * that hangs is noticed within this time and that of an answer. At least one, and at most 12, where an operator allows silence of many
- * minutes. Each confirmation takes 132 bytes: to wait for the answer within the grace period, too, would cost another 5 MB a month, and
- * systemd ends a controller that hangs after a minute. It is worth that where another controller may lead meanwhile (`othersLead`): the node
- * is to be connected to that one before its grace period is over. A machine that is gone is noticed by the kernel's acknowledgements,
- * and costs nothing: see `link-guard.ts`.
+ * Heartbeats for each confirmed one, which is the last of them: as many as fit into the controller's grace period, so
+ * that a hung controller is noticed within this period and the time of an answer. At least one, and at most 12, where
+ * an operator allows silence of many minutes. Each confirmation takes 132 bytes: to include the wait for the answer in
+ * the grace period would cost another 5 MB a month, and systemd ends a hung controller after a minute. With
+ * `othersLead` it is included, as another controller may lead meanwhile: the node must connect to that one before its
+ * grace period is over. The kernel's acknowledgements show that a machine is gone, at no cost: see `link-guard.ts`.
  */
 export function heartbeatsPerConfirmation({ leaseDurationSeconds, graceMs }: LeaseTerms, othersLead: boolean): number {
   const periodMs = (leaseDurationSeconds * 1000) / heartbeatsPerLease

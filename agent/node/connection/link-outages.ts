@@ -16,11 +16,11 @@ export interface LinkOutages {
 type Outage = { readonly sinceMs: number; readonly logged: Set<string>; tries: number }
 
 export type LinkOutageNeeds = {
-  /** Of the server that is tried. */
+  /** URL of the server that is tried. */
   readonly url: () => string
-  /** Our own, PEM. */
+  /** The node's own certificate, PEM. */
   readonly certificate: () => string
-  /** The date that it is judged by. */
+  /** Wall clock time that the certificate's dates are compared with. */
   readonly nowMs: () => number
   readonly clock: Clock
   readonly log: Log

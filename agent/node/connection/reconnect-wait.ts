@@ -11,7 +11,7 @@ const ceilingLimitsMs = { least: 2_000, most: 10 * 60_000 } as const
 const graceShare = 0.4
 const pollMs = 1_000
 const lookForMs = 60_000
-/** Of the machines behind one switch that comes back. */
+/** Random wait after a link comes up: all machines behind a restarted switch see theirs at the same time. */
 const linkUpJitterMs = 1_000
 
 /**
@@ -23,7 +23,7 @@ export function reconnectCeilingMs(graceMs: number | undefined): number {
   return Math.min(ceilingLimitsMs.most, Math.max(ceilingLimitsMs.least, graceMs * graceShare))
 }
 
-/** The wait after so many failures, with full jitter. */
+/** Wait after this many failures, with full jitter. */
 export function reconnectWaitMs(failures: number, graceMs: number | undefined, random: () => number): number {
   return backoffMs(failures, { firstMs, maxMs: reconnectCeilingMs(graceMs) }, random)
 }

@@ -37,7 +37,7 @@ export function chooseNodeIP(facts: AddressFacts): ChosenAddress {
   return { because: 'No address: the node name resolves to no address of this machine, and there is no default route' }
 }
 
-/** An address of IPv6 of an interface, as the kernel has it. */
+/** An IPv6 address of an interface, as the kernel has it. */
 export type IPv6Address = {
   readonly interface: string
   /** In canonical form. */
