@@ -182,7 +182,7 @@ type AddressParts = {
   readonly machine: AgentMachine
 }
 
-/** Of this machine: in a fleet with IPv6 of both families. */
+/** Addresses of this machine: both families in a fleet with IPv6, else IPv4. */
 function addressesOf(
   { root, nodeName, configuration, machine }: AddressParts,
   board: Pick<AgentBoard, 'networkMessage'>,

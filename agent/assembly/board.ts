@@ -67,7 +67,7 @@ export type AgentBoard = {
   readonly rulesCurrent: Cell<boolean>
   /** Written by silent nodes: those whose endpoints are left out while there is no controller. Read by services. */
   readonly silentNodes: Cell<readonly string[]>
-  /** The same of their endpoints of IPv6. */
+  /** The same of their IPv6 endpoints. */
   readonly ipv6SilentNodes: Cell<readonly string[]>
   /** Written by services. Read by the network manager. */
   readonly serviceRules: Cell<ServiceRules | undefined>
@@ -100,7 +100,10 @@ export type AgentBoard = {
   readonly policiesReady: Cell<boolean>
   /** Written by load balancers. Read by the network manager. */
   readonly balancerRules: Cell<RuleSet | undefined>
-  /** Of the table `ip6 bramble`, as their namesakes of `ip bramble`. The first is undefined where pods of this node have no addresses of IPv6. */
+  /**
+   * The IPv6 cells are for the table `ip6 bramble` what their namesakes are for `ip bramble`. undefined: pods of this
+   * node have no IPv6 addresses.
+   */
   readonly ipv6PeerRules: Cell<RuleSet | undefined>
   /** Written by the peers: the bridge of the pods of this node; undefined: not known. Read by the publisher of names in the house. */
   readonly podLink: Cell<string | undefined>

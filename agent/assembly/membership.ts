@@ -54,7 +54,7 @@ export type MembershipParts = {
 export type ApiLink = {
   readonly api: ApiClient
   readonly credentials: Cell<NodeCredentials>
-  /** Of the fleet's controllers. */
+  /** Addresses of the fleet's controllers. */
   readonly servers: Cell<KeptServers>
   /** The API that is used now: `https://HOST:PORT`. */
   readonly url: () => string

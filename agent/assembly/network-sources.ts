@@ -31,7 +31,7 @@ import { proofsOf } from '../network/probes/proven-network.ts'
 import { ipv6Rules } from '../network/rule-family.ts'
 
 export function networkSources({ root, dataDir }: { readonly root: string; readonly dataDir: string }): NetworkSources {
-  /** Of a module that is not loaded the kernel has no file. */
+  /** False where the kernel has no such file, as for a module that is not loaded. */
   const isOn = async (setting: string) =>
     (await readFile(join(root, 'proc/sys/net', setting), 'utf8').catch(() => '')).trim() === '1'
   return {

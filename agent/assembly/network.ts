@@ -91,7 +91,7 @@ export type NetworkParts = NetworkGround & {
   readonly dataDir: string
   readonly nodeName: string
   readonly configuration: Pick<AgentConfiguration, 'multicastDNS'>
-  /** Of the controllers: their API and MQTT. */
+  /** URLs of the controllers: their API and MQTT. */
   readonly controllerUrls: () => readonly string[]
   readonly board: AgentBoard
   readonly machine: Pick<AgentMachine, 'watch' | 'clock' | 'random'>

@@ -53,7 +53,10 @@ export async function networkDecided({
   if (!isDecided()) await changeWithin(preparedMs, [fleetNetwork, ...parts], isDecided, systemClock)
 }
 
-/** Of the first pod; later ones find it done. A pod that starts without its routes gets them when the node does. */
+/**
+ * Wait of the first pod; later ones find the network prepared. A pod that starts without its routes gets them together
+ * with the node.
+ */
 const preparedMs = 10_000
 
 function become<T>(reader: Reader<T>, isDone: (value: T) => boolean): Promise<void> {

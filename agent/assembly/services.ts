@@ -16,7 +16,7 @@ import type { AgentMachine } from './machine.ts'
 export type ServiceParts = {
   readonly root: string
   readonly nodeName: string
-  /** Of the controllers: their API and MQTT. */
+  /** URLs of the controllers: their API and MQTT. */
   readonly controllerUrls: () => readonly string[]
   readonly board: AgentBoard
   readonly machine: Pick<AgentMachine, 'watch'>

@@ -18,7 +18,7 @@ import type { AgentMachine } from './machine.ts'
 
 /** The leave message: why the node leaves, and when it is expected back. */
 export type Farewell = {
-  /** Of an agent that stops now. */
+  /** For an agent that stops now. */
   now(): Promise<Goodbye>
   of(goingDown: GoingDown | undefined): Promise<Goodbye>
 }
