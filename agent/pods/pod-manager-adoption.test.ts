@@ -140,7 +140,7 @@ test('the pods of an old copy run, and pods that it does not name stay until the
   t.equal(next.manager.needOf('uid-of-new'), 'needed')
   t.equal(saved, 0, 'it is not made the newest word')
   t.match(await next.manager.lastDesired(), { desired: { pods: [{}] }, hasAllPods: false })
-  // Of the same epoch, and no later than what the copy has: it is newer all the same.
+  // Same epoch and not a later version than the copy: it still counts as newer.
   next.want(podRunning('old'), podRunning('new'))
   await clock.advance(40_000)
   t.same(names(), ['new', 'old'])

@@ -71,7 +71,7 @@ export type PodManagerNeeds = {
     /** The node was inspected once: a value that is missing does not exist. */
     isKnown(): boolean
     hostIP(): string | undefined
-    /** Of the other IP family. */
+    /** Address of the other IP family. */
     otherHostIP?(): string | undefined
     memoryCapacityBytes(): number
     /** The Service of the API, where packets to it arrive; undefined: containers use the address of the controller. */

@@ -52,7 +52,7 @@ export type OptionSources = {
   /** The node was inspected: a value that is missing does not exist. */
   readonly isNodeKnown: boolean
   readonly hostIP: string | undefined
-  /** Of the other IP family. */
+  /** Address of the other IP family. */
   readonly otherHostIP?: string | undefined
   readonly memoryCapacityBytes: number
   readonly allocatable: { readonly [resource: string]: string | number }

@@ -6,7 +6,7 @@ import { type DeadContainerFacts, type DeadContainerPolicy, deadContainers, type
 const asTheKubelet: DeadContainerPolicy = { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 }
 const noon = Date.parse('2026-01-01T12:00:00Z')
 
-/** `pod/name#attempt`, made so many minutes ago; `pod/#1` is a sandbox. */
+/** `pod/name#attempt`, created this many minutes ago; `pod/#1` is a sandbox. */
 function dead(text: string, minutesAgo: number, over: Partial<RuntimeContainer> = {}): RuntimeContainer {
   const [, podUID = '', containerName = '', attempt = ''] = /(.+)\/(.*)#(\d+)/.exec(text) ?? []
   return aContainer({

@@ -103,7 +103,7 @@ function unitsOf(containers: readonly RuntimeContainer[]): readonly (readonly Ru
   return [...units.values()]
 }
 
-/** Of one pod: the clock may have been set back between two attempts. */
+/** Order of one pod's containers. The attempt counts first: the clock may have been set back between two attempts. */
 function newestFirst(a: RuntimeContainer, b: RuntimeContainer): number {
   return b.identity.attempt - a.identity.attempt || compareInstants(b.createdAt, a.createdAt)
 }

@@ -32,8 +32,9 @@ export function pullPolicyOf(policy: string | undefined, image: string): PullPol
 }
 
 /**
- * Of what the engine reports of an image: its labels, variables, commands and layers. The largest images in common use have some tens of
- * kilobytes. The engine repeats the labels for each container in its lists, which are read all the time.
+ * Limit of an image's configuration as the engine reports it: labels, variables, commands and layers. The largest
+ * images in common use have a few tens of kilobytes. The engine repeats the labels for each container in its lists,
+ * which are read all the time.
  */
 const mostConfigurationBytes = 256 * 1024
 

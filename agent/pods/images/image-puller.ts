@@ -59,7 +59,7 @@ const forgetAfterMs = 2 * maxWaitMs
 const logEveryMs = 30_000
 /** Ended pulls that are kept: more than the pods of a machine have images. */
 const mostEnded = 500
-/** Events are sent over a slow link: one Event for so many log lines. */
+/** Log lines per Event: Events are sent over a slow link. */
 const logsPerEvent = 6
 
 type History = {

@@ -5,12 +5,12 @@ import type { Found } from './named-data.ts'
 
 export type DownwardSources = {
   readonly hostIP: string | undefined
-  /** Of the other IP family. */
+  /** Address of the other IP family. */
   readonly otherHostIP?: string | undefined
   readonly podIP: string | undefined
-  /** Of the other IP family. */
+  /** Address of the other IP family. */
   readonly otherPodIP?: string | undefined
-  /** Of the node: what a container without a limit may use at most. */
+  /** Allocatable resources of the node: what a container without a limit may use at most. */
   readonly allocatable: { readonly [resource: string]: string | number }
 }
 

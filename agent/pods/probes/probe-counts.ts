@@ -6,12 +6,12 @@ export const probeDurationBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 
 export type ProbeCounts = {
   readonly results: { readonly [R in ProbeResult]: number }
-  /** Of probes that succeeded: how many took no longer than each bucket, and all of them. */
+  /** Counts of successful probes: those within each bucket's duration, then all of them. */
   readonly within: readonly number[]
   readonly seconds: number
 }
 
-/** Of one probe of one container. */
+/** Counts of one probe of one container. */
 export type CountedProbe = ProbeCounts & {
   readonly kind: ProbeKind
   readonly container: string

@@ -22,7 +22,7 @@ export type ProberNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'exec'>
   readonly network: NetworkProbes
   readonly clock: Clock
-  /** Left out: the clock is right. */
+  /** Default: the clock is right. */
   readonly date?: TrustedTime
   readonly random: () => number
   readonly log: Log
@@ -54,7 +54,7 @@ export interface Prober {
  */
 const earlyShare = 0.1
 const mostEarlyMs = 1_000
-/** Of many probes so many begin in one turn of the event loop, unless they are due. */
+/** Probes that begin in one turn of the event loop, unless more are due. */
 const mostTogether = 8
 
 export function prober(needs: ProberNeeds): Prober {

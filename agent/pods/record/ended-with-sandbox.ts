@@ -11,7 +11,7 @@ import { shouldRestart } from './restarts.ts'
 
 /** The code of a program that SIGTERM has ended. */
 const terminatedCode = 143
-/** The engine signals all containers at the same moment. One may end so long before its sandbox. */
+/** The engine signals all containers at the same moment: a container may end this long before its sandbox. */
 const togetherMs = 10_000
 
 const failure = {

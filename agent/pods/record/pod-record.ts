@@ -61,9 +61,9 @@ export type PodRecord = {
   /** By container name: the end of each container that does not run again, also of those that the engine no longer has. */
   readonly ends: ContainerEnds
 
-  /** Of the sandbox, while it runs. */
+  /** IPv4 address of the sandbox, while it runs. */
   readonly podIP?: string | undefined
-  /** The same of IPv6. */
+  /** IPv6 address of the sandbox, while it runs. */
   readonly podIPv6?: string | undefined
   /** By container id: its postStart hook is running. */
   readonly postStarts: ReadonlySet<string>
@@ -142,7 +142,7 @@ export const newRecord: PodRecord = {
 const removalRetryMs = 30_000
 const sandboxRetry = { firstMs: 1_000, maxMs: 30_000 }
 
-/** Of one moment: monotonic and wall time in milliseconds. */
+/** Monotonic and wall time of one moment, in milliseconds. */
 export type Moment = { readonly nowMs: number; readonly nowWallMs: number }
 
 /** The containers as listed now, and the specification if the pod is desired. */

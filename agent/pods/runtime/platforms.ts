@@ -4,7 +4,7 @@
 export type Platform = {
   readonly os: string
   readonly architecture: string
-  /** Of ARM: `v6`, `v7`, `v8`; '' when unspecified. */
+  /** ARM version: `v6`, `v7`, `v8`; '' when unspecified. */
   readonly variant: string
 }
 

@@ -39,9 +39,9 @@ export type RuntimeContainer = {
   readonly finishedAt: string | undefined
   /** The address of the sandbox on the pod network; undefined on the host's network and when it does not run. */
   readonly ip: string | undefined
-  /** Its address of IPv6, in canonical form, where the pod network has some. */
+  /** Its IPv6 address, in canonical form, where the pod network has some. */
   readonly ipv6?: string
-  /** Of its interface on the pod network: `02:42:0a:f4:01:05`. */
+  /** MAC address of its interface on the pod network: `02:42:0a:f4:01:05`. */
   readonly mac?: string
   /** Devices of this machine that are allocated to the container. */
   readonly devices?: readonly ContainerDevice[]
@@ -78,9 +78,9 @@ export type SandboxOptions = {
   readonly ports: readonly PortMapping[]
   /** The runtime that its containers will have. Refused if the engine has none of that name. The sandbox itself has the default one. */
   readonly handler?: string
-  /** Of the network that leads to other nodes: if it is free, the sandbox gets it, else another one. */
+  /** Preferred address on the network that leads to other nodes: the sandbox gets another one if it is taken. */
   readonly ip?: string
-  /** The same of IPv6. */
+  /** The same for IPv6. */
   readonly ipv6?: string
 }
 
@@ -177,7 +177,7 @@ export type EngineRuntime = {
   readonly userNamespaces: boolean
 }
 
-/** Of what one container wrote: the engine keeps so many files of this size, and removes the oldest. */
+/** Limits of one container's log: the engine keeps this many files of this size, and removes the oldest. */
 export type LogLimits = { readonly maxBytes: number; readonly maxFiles: number }
 
 export type ExecResult = { readonly exitCode: number | undefined; readonly output: string }
@@ -247,7 +247,7 @@ export interface ContainerRuntime {
    * `timeoutMs` and was abandoned.
    */
   exec(id: string, command: readonly string[], timeoutMs: number): Promise<ExecResult>
-  /** The end of a container's output, at most so many lines and bytes. */
+  /** The end of a container's output, limited in lines and bytes. */
   logTail(id: string, mostLines: number, mostBytes: number): Promise<Buffer>
   /** Kills a running container. One that does not exist counts as removed. */
   removeContainer(id: string): Promise<void>

@@ -17,7 +17,7 @@ export interface PodStatusManager {
    * `resendGone`.
    */
   reportGone(uid: string, desired: boolean): void
-  /** The control plane still desires these pods (left out: all): their next `reportGone` is sent again. */
+  /** The control plane still desires these pods (default: all): their next `reportGone` is sent again. */
   resendGone(uids?: readonly string[]): void
 }
 

@@ -13,7 +13,7 @@ import { conditionsOf } from './pod-conditions.ts'
 export type StatusFacts = ContainerFacts & {
   readonly containers: readonly RuntimeContainer[]
   readonly hostIP: string | undefined
-  /** Of the other IP family. */
+  /** Address of the other IP family. */
   readonly otherHostIP?: string | undefined
   /** Addresses of the engine's own network lead nowhere in a fleet that has a network: the pod has none there. */
   readonly isOffNetwork?: boolean | undefined

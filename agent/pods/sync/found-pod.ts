@@ -17,7 +17,7 @@ export function foundPod(
   return { ...named, ip, ...(ipv6 && { ipv6 }), ...(sandbox && { sandbox }) }
 }
 
-/** Of a pod that has a network of its own and runs. */
+/** Sandbox of a running pod with its own network; undefined: it has none. */
 export function networkSandbox(containers: readonly RuntimeContainer[]): FoundPod['sandbox'] {
   const { id, pid, mac } = containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined) ?? {}
   return id === undefined || pid === undefined || mac === undefined ? undefined : { id, pid, mac }

@@ -40,7 +40,7 @@ export type PodUpdatesNeeds = {
 
 export type LastDesired = {
   readonly desired: Desired
-  /** No pod of the controller is here that it does not list: it is no old copy, and all of it was decoded. */
+  /** No pod of the controller is here that it does not list: it is not an old copy, and all of it was decoded. */
   readonly hasAllPods: boolean
 }
 

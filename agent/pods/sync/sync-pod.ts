@@ -69,7 +69,7 @@ export type SyncPodNeeds = {
   readonly wanted: WantedPods
   readonly updates: Pick<PodUpdates, 'podEnded'>
   readonly hostIP: () => string | undefined
-  /** Of the other IP family. */
+  /** Address of the other IP family. */
   readonly otherHostIP?: (() => string | undefined) | undefined
   readonly gate: StartGate
   readonly isolation: Pick<PodIsolation, 'observe' | 'hold'>

@@ -9,14 +9,14 @@ export interface PodAddresses {
   observe(uid: string, found: PodAddress): boolean
   /** Those of the last agent, in place of none. */
   restore(addresses: PodAddressMap): void
-  /** Of these pods; the others are forgotten. */
+  /** Forgets all pods but these, and returns their addresses. */
   keep(uids: ReadonlySet<string>): PodAddressMap
 }
 
-/** Of IPv4, and of IPv6 in a fleet that has it. */
+/** IPv4 address, and the IPv6 address in a fleet with IPv6. */
 export type PodAddress = { readonly ip?: string | undefined; readonly ipv6?: string | undefined }
 
-/** By UID: the address of IPv4, or both with a comma between them. */
+/** By UID: the IPv4 address, or both with a comma between them. */
 export type PodAddressMap = { readonly [uid: string]: string }
 
 export function lastAddresses(): PodAddresses {
