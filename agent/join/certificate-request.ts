@@ -224,7 +224,7 @@ type Progress =
   | { readonly state: 'issued'; readonly certificate: string }
   | { readonly state: 'denied'; readonly reason: string; readonly message: string }
   | { readonly state: 'failed'; readonly message: string }
-  /** It is no CertificateSigningRequest at all. */
+  /** Not a CertificateSigningRequest at all. */
   | { readonly state: 'strange' }
 
 /** The state of the request in the API's answer. A denial counts whatever else is there. */

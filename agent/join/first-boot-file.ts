@@ -49,7 +49,7 @@ export function readFirstBoot(source: string, path: string): FirstBoot {
   return { ...terms, nodeName: name?.toLowerCase() }
 }
 
-/** `[sudo] bramble-agent join https://… --token … --ca-hash … [--node-name …]`; undefined when it is none. */
+/** `[sudo] bramble-agent join https://… --token … --ca-hash … [--node-name …]`; undefined: not such a command. */
 function readLine(line: string) {
   const words = line.trim().split(/\s+/)
   const start = words.indexOf('join')

@@ -21,17 +21,17 @@ const IdentitySchema = object({
   apiUrl: text,
   /** `mqtts://host:8883` */
   mqttUrl: text,
-  /** Of all controllers, as they were published last. */
+  /** Addresses of all controllers, as they were last published. */
   apiServers: optional(list(text)),
   mqttServers: optional(list(text)),
-  /** PEM, all three. */
+  /** PEM, the three below. */
   ca: text,
   certificate: text,
   key: text,
 })
 export type AgentIdentity = Described<typeof IdentitySchema>
 
-/** Of all that is in the file. Earlier agents wrote none. */
+/** Checksum of the whole file. Earlier agents wrote none. */
 const SumSchema = object({ sha256: optional(text) })
 
 /** `damaged`: what is wrong with the file itself; `identity` is then that of its copy. */
@@ -117,7 +117,7 @@ function sumOf({ nodeName, apiUrl, mqttUrl, ca, certificate, key }: AgentIdentit
   return createHash('sha256').update(content).digest('hex')
 }
 
-/** The disk gives it, and it is not what we wrote. */
+/** The file can be read, but its content is not what was written. */
 class Damaged extends Error {
   constructor(path: string, why: string) {
     super(`${path} is damaged: ${why}`)

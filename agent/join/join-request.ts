@@ -21,11 +21,11 @@ export type JoinNeeds = {
   readonly signal: AbortSignal
   /** Progress and warnings, a line each, for the person who waits. */
   readonly print: (line: string) => void
-  /** Gets the text about the request that waits for an operator, and what to do about it; `print` when it is left out. */
+  /** Gets the text about the request that waits for an operator, and what to do about it. Default: `print`. */
   readonly waits?: (text: string) => void
   /** Why this machine cannot take part in a network with these ranges. */
   readonly obstacleTo: (ranges: FleetRanges) => Promise<NetworkObstacle | undefined>
-  /** Gets what is wrong with this machine for the fleet, and no reason not to join; `print` when it is left out. */
+  /** Gets problems of this machine for the fleet that do not prevent joining. Default: `print`. */
   readonly warns?: (text: string) => void
   /** How long to wait for the approval. */
   readonly approvalMs?: number

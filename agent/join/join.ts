@@ -85,7 +85,7 @@ async function trustedAuthority(request: JoinRequest, { clock, signal }: JoinNee
   return { authority, knownTime }
 }
 
-/** `servers`: of several controllers; the port is that of the one that leads. */
+/** `servers`: those of several controllers; the port is that of the leading one. */
 type ClusterInfoFacts = {
   readonly mqttPort: number
   readonly servers: PublishedServers

@@ -35,7 +35,7 @@ export interface StoppablePods {
 export type GoingDown = {
   /** logind's term for what follows: `reboot`, `poweroff`; undefined where it does not report it. */
   readonly action: string | undefined
-  /** Of the time for the pods. */
+  /** Milliseconds left for stopping the pods. */
   readonly leftMs: number
 }
 

@@ -3,7 +3,7 @@ import type { GoingDown } from './departure.ts'
 
 export type Goodbye = {
   readonly reason: 'reboot' | 'power-off' | 'shutdown' | 'agent-restart' | 'agent-upgrade' | 'agent-stopped'
-  /** Left out: unknown. */
+  /** undefined: unknown. */
   readonly expectedBackSeconds?: number
 }
 

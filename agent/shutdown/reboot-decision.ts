@@ -10,7 +10,7 @@ export type RebootFacts = {
   readonly isEnabled: boolean
   /** A shutdown is under way, or logind has accepted this very request. */
   readonly isLeaving: boolean
-  /** Of the present boot, on the clock of `nowMs`. */
+  /** Beginning of the present boot, on the clock of `nowMs`. */
   readonly bootedAtMs: number
   readonly nowMs: number
 }

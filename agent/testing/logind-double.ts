@@ -15,9 +15,9 @@ export type HeldLock = { readonly who: string; readonly mode: string; readonly p
 export interface LogindDouble {
   readonly root: string
   readonly bus: PrivateBus
-  /** Of those held now. */
+  /** Locks held now. */
   readonly locks: readonly HeldLock[]
-  /** `ScheduledShutdown`. */
+  /** Value of `ScheduledShutdown`. */
   scheduled: readonly [action: string, wallMs: number]
   /** The next lock is passed as a file that cannot be reopened, as for a user who is not root. */
   passesSocket: boolean

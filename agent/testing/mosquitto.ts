@@ -19,7 +19,7 @@ export interface Mosquitto {
   readonly url: string
   /** A certificate that is accepted; with `lifeMs` < 0 one that has expired. */
   keysOf(nodeName: string, more?: { readonly nowMs?: number; readonly lifeMs?: number }): NodeKeys
-  /** Of an administrator, with its user name in an access list. */
+  /** Keys of an administrator, whose user name is in an access list. */
   administratorKeys(): NodeKeys
   start(): Promise<void>
   /** Like a power cut: nothing is saved, no client is notified. */

@@ -44,18 +44,18 @@ export type PodWorldNeeds = {
   readonly runtime: ContainerRuntime
   readonly clock: Clock
   readonly log: Log
-  /** Left out: the clock is right. */
+  /** Default: the clock is right. */
   readonly date?: PodManagerNeeds['date']
-  /** Left out: every pod may start. */
+  /** Default: every pod may start. */
   readonly gate?: StartGate
-  /** Left out: pods are not restricted. */
+  /** Default: pods are not restricted. */
   readonly isolation?: PodIsolation
   readonly checkpoint?: PodCheckpoint
-  /** Left out: there are none. */
+  /** Default: none. */
   readonly logLinks?: PodManagerNeeds['logLinks']
   readonly network?: NetworkProbes
   readonly volumes?: VolumeStore
-  /** Left out: no tokens are issued. */
+  /** Default: no tokens are issued. */
   readonly api?: PodManagerNeeds['api']
   readonly devices?: MachineDevices
   readonly allocatable?: { readonly [resource: string]: string }

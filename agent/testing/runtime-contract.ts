@@ -45,7 +45,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
     })
 
     t.test('the end of a program is reported, with its exit code and its times', async (t) => {
-      // Of one that ends at once an engine may stamp the start after the end.
+      // Sleeps first: an engine may stamp the start of a program that ends at once after its end.
       const { id } = await started(world, { command: ['sh', '-c', 'sleep 0.2; exit 3'] })
       const {
         exitCode,

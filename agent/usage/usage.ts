@@ -1,6 +1,6 @@
-/** Resource usage of this machine, by pod and container. A value that cannot be read is left out, never zero. */
+/** Resource usage of this machine, by pod and container. A value that cannot be read is undefined, never zero. */
 
-/** Of a control group; counters include processes that have ended. */
+/** Reading of a control group; counters include processes that have ended. */
 export type GroupReading = {
   readonly cpu?: CpuReading
   readonly memory?: MemoryReading
@@ -39,7 +39,7 @@ export type IoReading = {
 }
 
 export type CpuLimitReading = {
-  /** Of version 1 of control groups: 1024 for one processor requested. */
+  /** Value of control groups version 1: 1024 for one requested processor. */
   readonly shares: number
   readonly periodMicros?: number
   /** Undefined: no limit. */
