@@ -2,7 +2,7 @@
 
 /** From the bytes of a connection to those of the body. */
 export interface BodyReader {
-  /** The bytes of the body in a piece, moved together in place: the piece must not be used afterwards. Throws where they are none. */
+  /** The bytes of the body in a piece, moved together in place: the piece must not be used afterwards. Throws if they are not a valid body. */
   read(piece: Buffer): Buffer
   /** Nothing follows. */
   readonly isEnded: boolean
@@ -22,7 +22,7 @@ export type ResponseHead = {
 
 const longestHead = 16 * 1024
 
-/** undefined: its end has not come. Throws where it is none. */
+/** undefined: its end has not arrived. Throws if it is invalid. */
 export function responseHead(bytes: Buffer): ResponseHead | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0 && bytes.length <= longestHead) return undefined
@@ -62,7 +62,7 @@ function plainReader(length: number | undefined): BodyReader {
 }
 
 const [lineFeed, carriageReturn] = [10, 13]
-/** By the code of a character: the value of a hexadecimal digit; 255: it is none. */
+/** By the code of a character: the value of a hexadecimal digit; 255: not a digit. */
 export const hexadecimalDigits = new Uint8Array(256).fill(255)
 for (const [value, digit] of [...'0123456789abcdef'].entries()) {
   hexadecimalDigits[digit.charCodeAt(0)] = value
@@ -72,10 +72,10 @@ const longestChunk = 2 ** 31
 
 /** RFC 9112, 7.1. Docker sends no extensions of chunks and no trailers. */
 function chunkedReader(): BodyReader {
-  /** Of the chunk that has begun, after its line. */
+  /** Bytes left of the current chunk, after its line. */
   let left = 0
   let size = 0
-  /** Digits of the line that have come. */
+  /** Digits of the chunk's line read so far. */
   let seen = 0
   /** What is next: a line, data, the end of line after data, or nothing but the end of the last chunk. */
   let next: 'line' | 'data' | 'end of data' | 'end' = 'line'

@@ -13,7 +13,7 @@ export type AnswerConnection = {
 }
 
 export type EngineRequest = {
-  /** `GET` where it is left out. */
+  /** Default: `GET`. */
   readonly method?: 'GET' | 'POST'
   /** With the query. Parts that others choose are encoded: see `imagePath`. */
   readonly path: string

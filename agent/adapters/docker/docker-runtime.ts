@@ -190,7 +190,7 @@ async function refuseUnknownRuntime(answers: EngineReader, handler: string): Pro
   throw new RuntimeError('Failed', `no runtime for "${handler}" is configured (${remedy})`)
 }
 
-/** Of a pod that would have a port at which no client reaches it. */
+/** Rejects a pod with a host port that no client could reach. */
 function refuseIPv6Ports({ identity, ports }: SandboxOptions, hasIPv6: boolean): void {
   const reasonOf = (hostIP: string) =>
     hasIPv6 ? whyUnreachable(hostIP) : 'an address of IPv6, which pods of this node do not have'

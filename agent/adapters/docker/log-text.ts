@@ -30,12 +30,12 @@ function framesIn(body: BodyReader): BodyReader {
 }
 
 type State = {
-  /** Of the chunk and of the frame that have begun. */
+  /** Bytes left of the current chunk and the current frame. */
   readonly chunkLeft: number
   readonly frameLeft: number
   /** The end of line after the data of a chunk is next. */
   readonly isAfterData: boolean
-  /** Of the line before a chunk: its value and the number of its digits so far. */
+  /** Line before a chunk: its value and the number of its digits so far. */
   readonly size: number
   readonly seen: number
   readonly isEnded: boolean

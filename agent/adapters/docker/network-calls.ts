@@ -19,7 +19,7 @@ import {
 export type NewNetwork = {
   readonly podCIDR: string
   readonly mode: NetworkMode
-  /** Of the mode `dual`. */
+  /** IPv6 range in the mode `dual`. */
   readonly ipv6CIDR: string | undefined
   /** See `protectsContainers`. */
   readonly protects: boolean

@@ -18,9 +18,9 @@ type Network = {
   /** As Docker lists them, beside that of the node. */
   readonly labels?: { readonly [name: string]: string }
   users?: number
-  /** The node of its containers, where it is not that of the network. */
+  /** The node of its containers, if it differs from that of the network. */
   readonly usersOf?: string
-  /** Of its first container: the address that a host port is open on. */
+  /** Host address that a port of its first container is published at. */
   readonly portIP?: string
   listed: boolean
 }
@@ -292,7 +292,7 @@ test('a route in the way is the problem of the network', async (t) => {
 })
 
 const routed: WantedNetwork = { mode: 'routed', podsMayMove: true }
-/** Of networks that Docker 28 or later has made. */
+/** Labels of networks that Docker 28 or later created. */
 const labels = { 'bramble.dev/gateway-mode': 'nat-unprotected' }
 
 test('a routed network keeps the addresses of its pods, and other machines may send to them', async (t) => {

@@ -24,7 +24,7 @@ export type AttachableNetwork = {
   /** Its interface on this machine. */
   readonly bridge: string
   readonly mode: NetworkMode
-  /** Of its addresses of IPv6, in the mode `dual`. */
+  /** Range of its IPv6 addresses, in the mode `dual`. */
   readonly ipv6CIDR?: string
 }
 
@@ -58,11 +58,11 @@ export type PodNetworkNeeds = {
 }
 
 export type WantedNetwork = {
-  /** Of a network that is created. */
+  /** Mode of a network that is created. */
   readonly mode: NetworkMode
-  /** Of the mode `dual`. */
+  /** IPv6 range in the mode `dual`. */
   readonly ipv6CIDR?: string
-  /** Else a network of the other mode that exists is used as it is. */
+  /** If false, an existing network of the other mode is used as it is. */
   readonly podsMayMove: boolean
   /** The node has addresses for its pods: those that started on the engine's own network before leave it. */
   readonly hasRange?: boolean
@@ -81,7 +81,7 @@ export function podNetwork({ engine, nodeName, routes, wanted, prepareIPv6 }: Po
   const calls = networkCalls(engine, nodeName)
   const { list, remove, removeSandboxes, retire, isProtecting, create } = calls
 
-  /** Of the engine of this moment, which may be another one than that of the last call. Of no matter within a node. */
+  /** Asked each time: the engine may have been replaced since the last call. Irrelevant in the mode `node`. */
   const protectsNow = async (tried: string) => wanted().mode !== 'node' && (await isProtecting(tried))
   const outdatedBy = (protects: boolean) => (network: DockerNetwork) =>
     network.node === nodeName && mustGo(network, wanted(), protects)

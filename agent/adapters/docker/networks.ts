@@ -4,7 +4,10 @@ import { formatIPv6, formatIPv6Range, parseIPv6Range } from '../../../api/text/i
 import type { JsonShape, Kept } from './json-reader.ts'
 import { nodeLabel } from './labels.ts'
 
-/** Of a network that other machines may send to: its gateway mode, as the engine knew it when the network was made. */
+/**
+ * Label of a network that other machines may send to: its gateway mode, as far as the engine supported it when the
+ * network was created.
+ */
 const gatewayModeLabel = 'bramble.dev/gateway-mode'
 const unprotected = 'nat-unprotected'
 
@@ -20,7 +23,7 @@ export type DockerNetwork = {
   /** The node whose agent created it; undefined: Bramble did not create it. */
   readonly node: string | undefined
   readonly ranges: readonly Cidr[]
-  /** Docker gives its containers addresses of IPv6, too. */
+  /** Docker gives its containers IPv6 addresses, too. */
   readonly hasIPv6: boolean
   /** In canonical form. */
   readonly ipv6Ranges: readonly string[]
@@ -40,7 +43,7 @@ export const networksShape = {
   },
 } as const satisfies JsonShape
 
-/** Of a list of containers, what concerns their networks. */
+/** Fields of a list of containers that concern their networks. */
 export const attachedShape = {
   list: {
     fields: {

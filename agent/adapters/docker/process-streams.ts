@@ -46,7 +46,7 @@ export async function startCommand(
   if (signal.aborted) stop()
   return {
     ...standardStreams(stream, tty, signal, tried),
-    // Of a process that has just ended there is no terminal left.
+    // A process that has just ended has no terminal: the error is ignored.
     resize: (w, h) => exec.resize({ w, h }).then(ignored, ignored),
     async exitCode() {
       signal.removeEventListener('abort', stop)

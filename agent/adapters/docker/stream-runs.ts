@@ -17,7 +17,7 @@ export function runReader(): (piece: Buffer) => readonly StreamRun[] {
   const head = Buffer.alloc(headBytes)
   let headFilled = 0
   let name: StreamRun['stream'] = 'stdout'
-  /** Of the frame that has begun. */
+  /** Bytes left of the current frame. */
   let left = 0
 
   const begin = (from: Buffer, at: number): StreamRun['stream'] => {

@@ -3,7 +3,10 @@ import { chmod, lstat, mkdir, mkdtemp, rename, rm, unlink } from 'node:fs/promis
 import type { Server } from 'node:net'
 import { dirname, join } from 'node:path'
 
-/** Of the agent with this folder of volumes in memory. Short enough for a socket address (107 bytes including the random suffix). */
+/**
+ * Socket path of the agent whose in-memory volumes are in this folder. It fits a socket address (107 bytes including
+ * the random suffix).
+ */
 export function localSocketPath(memoryDirectory: string): string {
   return `${memoryDirectory}.sock`
 }

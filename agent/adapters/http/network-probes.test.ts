@@ -13,7 +13,7 @@ import { networkProbes } from './network-probes.ts'
 
 const never = new AbortController().signal
 const { ask } = networkProbes()
-/** For answers that come: no machine stands still for so long. */
+/** Deadline of answers that arrive: no machine stalls this long. */
 const patienceMs = 60_000
 /** That of tcpmux (RFC 1078), which only root can open: nothing listens there. */
 const closedPort = 1

@@ -116,7 +116,7 @@ type FirstRequest = {
   readonly text: string
 }
 
-/** Of targets that are probed again and again. */
+/** First request to each target, which is probed repeatedly. */
 const requests = new WeakMap<Http, FirstRequest>()
 
 function requestFor(target: Http): FirstRequest {

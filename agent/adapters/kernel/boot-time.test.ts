@@ -42,7 +42,7 @@ async function boot(t: Test, { folder = aFolder(t), rebooted = true, hostUpS = 0
     folder,
     bootMs: bootMs.get,
     file,
-    /** The controller is found so long after power on. */
+    /** Time from power on until the controller is found. */
     async finds(afterS: number) {
       await clock.advance(afterS * 1000)
       connected = true

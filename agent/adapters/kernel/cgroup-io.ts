@@ -10,7 +10,10 @@ export function deviceNames(root: string): ReadonlyMap<string, string> {
   return new Map(lines.map(([, major = '', minor = '', name = '']) => [`${major}:${minor}`, name]))
 }
 
-/** Of each device that the group read or wrote. A number that the kernel does not have is 0: it counts from the first use. */
+/**
+ * Reading of each device that the group read or wrote. A number that the kernel does not have is 0: it counts from the
+ * first use.
+ */
 export function readIo(
   { second, blkio }: Pick<GroupFolders, 'second' | 'blkio'>,
   names: ReadonlyMap<string, string>,

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import type { DeclaredDevices, DevicePath } from '../../pods/containers/device-settings.ts'
 import type { DeviceFile, MachineDevices } from '../../pods/containers/devices.ts'
 
-/** In the order of the declaration, groups first: of several paths of one device the first is used. */
+/** In the order of the declaration, groups first: if several paths lead to one device, the first is used. */
 export async function findDevices(declared: readonly DeclaredDevices[]): Promise<MachineDevices> {
   const found = declared.map(async ({ resource, groups, paths, shared }) => {
     const together = await Promise.all(groups.map(groupFiles))

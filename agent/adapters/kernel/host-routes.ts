@@ -12,7 +12,7 @@ export type Route = {
   readonly direct: boolean
   /** The next hop; undefined where it is reached directly. */
   readonly gateway?: string
-  /** Of several routes to a range the kernel takes that with the lowest. */
+  /** The kernel uses the route to a range with the lowest metric. */
   readonly metric?: number
 }
 
@@ -34,7 +34,7 @@ export async function readRoutes(root: string): Promise<readonly Route[]> {
 /** `range` and `gateway` in canonical form. */
 export type IPv6Route = Omit<Route, 'range'> & { readonly range: string }
 
-/** Of linux/ipv6_route.h. */
+/** Flags of linux/ipv6_route.h. */
 const ipv6Flags = { reject: 0x0200, anycast: 0x100000, local: 0x80000000 } as const
 
 /**

@@ -127,7 +127,7 @@ async function filesystems(mounts: string, filesystemAt: FilesystemUsage): Promi
   const found = []
   for (const line of mounts.split('\n')) {
     const [device = '', point = '', fstype = '', options = ''] = line.split(' ').map(unescapedPath)
-    // Such as /dev/fuse, which is no block device. A call on one that does not answer would hold a thread.
+    // Such as /dev/fuse, which is not a block device. A call on one that does not answer would hold a thread.
     if (fstype !== 'fuseblk' && isRemote({ path: point, type: fstype })) continue
     if (!device.startsWith('/dev/') || seen.has(device) || seen.size >= mostFilesystems) continue
     seen.add(device)

@@ -24,7 +24,7 @@ export type AddressNeeds = {
   readonly resolve?: (name: string) => Promise<readonly string[]>
   /** Whether the machine has this address. */
   readonly isOwn?: (address: string) => Promise<boolean>
-  /** The fleet has IPv6: an address of IPv6 is reported beside that of IPv4. */
+  /** The fleet has IPv6: an IPv6 address is reported beside that of IPv4. */
   readonly withIPv6?: () => boolean
 }
 
@@ -97,7 +97,7 @@ function machineInterfaces(): readonly Interface[] {
   }))
 }
 
-/** Of linux/if_addr.h: IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE. */
+/** Flags of linux/if_addr.h: IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE. */
 const passing = 0x01 | 0x08 | 0x20 | 0x40
 
 /** `/proc/net/if_inet6`: address, index, length, scope, flags and interface, in hexadecimal. */

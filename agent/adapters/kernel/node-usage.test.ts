@@ -110,7 +110,7 @@ function readingOf(t: Test, files: Parameters<Test['testdir']>[0]) {
   return nodeUsage({ root: testFolder(t, files), ...needs }).nodeReading()
 }
 
-/** Of some machines only a few lines were kept. */
+/** False for recordings of machines with only a few lines. */
 function isWhole(root: string): boolean {
   const text = (path: string) => {
     try {

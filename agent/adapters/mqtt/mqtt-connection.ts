@@ -27,7 +27,7 @@ export type MqttConnectionSettings = {
   readonly nodeName: string
   /** `mqtts://HOST:PORT`. */
   readonly mqttUrl: string
-  /** Of all controllers, at least one; undefined: `mqttUrl` is the only one. */
+  /** URLs of all controllers, at least one; undefined: `mqttUrl` is the only one. */
   readonly mqttServers?: (() => readonly string[]) | undefined
   /** PEM. */
   readonly ca: string
@@ -51,7 +51,7 @@ export interface ConnectionSession {
   /** The agent stops. Never rejects. */
   stop(link: MqttLink): Promise<void>
   closed(): void
-  /** Of the controller on this connection; undefined before its first message. */
+  /** Epoch of the controller on this connection; undefined before its first message. */
   readonly epoch: string | undefined
 }
 
@@ -64,7 +64,7 @@ export interface MqttConnection {
 
 /** The longest wait where several controllers are tried: a standby leads 15 s after the loss, and its closed port costs it little. */
 const severalCeilingMs = 4_000
-/** To connect to one of several: the machine of a controller may be gone, and does not answer at all. */
+/** Timeout of a connection to one of several controllers: the machine of one may be gone and not answer at all. */
 const severalConnectMs = 5_000
 
 /** A connection must last this long before its loss counts as a first failure: else two agents of one name would race. */

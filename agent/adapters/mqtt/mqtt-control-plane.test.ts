@@ -208,7 +208,7 @@ test('without a connection a thousand reports of a pod become one', { skip }, as
   await until('an attempt failed', () => node.log.messages('warn').length > 0)
   await at.start()
   const other = await observer(t, at)
-  // Of the time before the observer subscribed, pod states are retained and Events are lost.
+  // From the time before the observer subscribed, retained pod states arrive, and Events are lost.
   node.reportEvent(event(151))
   await until('the last event arrived', () => other.last(`${base}/events`)?.includes('event 151'))
   const about = (topic: string) => other.messages.filter((message) => message.topic === `${base}/${topic}`)

@@ -28,7 +28,7 @@ export type MqttControlPlaneSettings = MqttConnectionSettings & {
   readonly bootID: string
   /** Reported to the controller, which expects a heartbeat four times within it. */
   readonly leaseDurationSeconds?: number
-  /** Another controller may lead meanwhile. Left out: there is one only. */
+  /** Another controller may lead meanwhile. Default: there is only one. */
   readonly othersLead?: () => boolean
   /** Events other than warnings are not published. */
   readonly warningsOnly?: boolean

@@ -25,7 +25,7 @@ export type ReceivedMessagesNeeds = {
 export interface ReceivedMessages {
   /** Never throws: a message that cannot be decoded is logged and dropped. */
   receive(listener: ControlPlaneListener, topic: string, body: string, isRetained: boolean): void
-  /** Of the controller that announced itself on this connection. */
+  /** Epoch of the controller that announced itself on this connection. */
   readonly epoch: string | undefined
   /** The connection has ended. */
   closed(): void

@@ -98,7 +98,7 @@ export function reportMessages(needs: ReportMessagesNeeds): ReportMessages {
   }
 }
 
-/** Of a NodeStatus that this agent made itself. */
+/** Ready condition in a NodeStatus that this agent encoded itself. */
 function isReadyIn(status: string): boolean {
   const { conditions = [] } = JSON.parse(status) as { conditions?: { type: string; status: string }[] }
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')

@@ -9,9 +9,9 @@ import { heldIPv6, ipv6ChangesOf, ipv6Neighbours, neighbourNotices } from './bal
 import { runTool } from './run-tool.ts'
 
 /**
- * Of IPv4. On the loopback interface, so that a link that other programs configure again does not lose it, and with the scope of the machine:
- * the kernel never chooses it as the source of other packets, and answers ARP for it on every link (`arp_ignore` is 0 by default). The label
- * shows whose it is.
+ * Label of IPv4 addresses, which shows that they are ours. They are on the loopback interface, so that they stay when
+ * other programs reconfigure a link, and have the scope of the machine: the kernel never chooses them as the source of
+ * other packets, and answers ARP for them on every link (`arp_ignore` is 0 by default).
  */
 const label = 'lo:bramble'
 
@@ -28,7 +28,7 @@ const routeProtocol = 98
 /** `root`: where the kernel's files are found. */
 export function balancerHost(root: string, ip = 'ip'): BalancerHost {
   let announced = 0
-  /** Of neighbours that do not exist, another one each time: while the kernel asks for one, it queues further packets to it. */
+  /** Another nonexistent neighbour each time: while the kernel resolves one, it queues further packets to it. */
   const nextNeighbour = () => `${announceRange.first}${(announced++ % 254) + 1}`
   let lastDevice: string | undefined
   const notices = neighbourNotices(root)
@@ -132,7 +132,7 @@ function changesOf({ step, ip }: AddressStep, device: string | undefined): reado
 }
 
 /**
- * The entry of before is made invalid first: the kernel would go on with its answer for a minute. A neighbour that does not exist cannot be
+ * The entry of before is made invalid first: the kernel would use its answer for another minute. A neighbour that does not exist cannot be
  * deleted, but replaced.
  */
 function probeOf(ip: string, device: string | undefined): readonly string[] {
@@ -156,7 +156,7 @@ async function batch(ip: string, lines: readonly string[]): Promise<void> {
   if (because !== undefined) throw new Error(`Cannot change the addresses of load balancers: ${because.slice(0, 200)}`)
 }
 
-/** Of IPv4. */
+/** IPv4 addresses of a link. */
 function addressesOf(name: string): readonly string[] {
   return (networkInterfaces()[name] ?? []).flatMap(({ family, address }) => (family === 'IPv4' ? [address] : []))
 }

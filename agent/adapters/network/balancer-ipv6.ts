@@ -11,8 +11,9 @@ import { networkFolder } from './network-owner.ts'
 import { runToolOrThrow } from './run-tool.ts'
 
 /**
- * Of linux/if_addr.h: IFA_F_DEPRECATED, with which no program uses the address as the source of other packets, and IFA_F_HOMEADDRESS, of Mobile
- * IPv6 (RFC 6275), which no node of a fleet uses. Addresses of IPv6 have no label: together they show whose it is.
+ * Flags of linux/if_addr.h: IFA_F_DEPRECATED, with which no program uses the address as the source of other packets,
+ * and IFA_F_HOMEADDRESS, for Mobile IPv6 (RFC 6275), which no node of a fleet uses. IPv6 addresses have no label: both
+ * flags together mark ours.
  */
 const marks = 0x20 | 0x10
 /** A length of 128, in hexadecimal. */

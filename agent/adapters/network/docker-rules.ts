@@ -6,7 +6,7 @@ import { runTool } from './run-tool.ts'
 export type DockerRules = Pick<HostNetwork, 'acceptMarked' | 'refuseMarked'> & {
   /** The rule among Docker's own is there. */
   isAccepting(): Promise<boolean>
-  /** The same of IPv6, or Docker has no rules of IPv6. */
+  /** The same of IPv6, or Docker has no IPv6 rules. */
   acceptsIPv6(): Promise<boolean>
 }
 
@@ -41,7 +41,7 @@ function ipv6Rule(ip6tables: string) {
   /** undefined: the machine has no ip6tables, or no IPv6. */
   const docker = (...args: readonly string[]) => runTool(ip6tables, ['--wait', '5', ...args]).catch(() => undefined)
   const isThere = async () => (await docker('--check', ...markRule))?.code === 0
-  /** Without a chain of Docker nothing is: it has no rules that drop packets of IPv6, either. */
+  /** Without a chain of Docker nothing is: it has no rules that drop IPv6 packets, either. */
   const isMissing = async () => (await docker('--list-rules', 'DOCKER-USER'))?.code === 0 && !(await isThere())
   /** This process has looked, and put none there since. */
   let isGone = false

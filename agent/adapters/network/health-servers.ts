@@ -14,7 +14,7 @@ export type HealthServerTimes = {
   readonly requestTimeout: number
   /** How often the two above are enforced. */
   readonly connectionsCheckingInterval: number
-  /** A connection is kept so long after an answer. */
+  /** Time for which a connection is kept after an answer. */
   readonly keepAliveTimeout: number
 }
 
@@ -26,7 +26,7 @@ const usualTimes: HealthServerTimes = {
   keepAliveTimeout: 1_000,
 }
 
-/** `host`: all addresses of IPv4, as those of the Services. */
+/** `host`: all IPv4 addresses, as those of the Services. */
 export function healthServers(host = '0.0.0.0', times: Partial<HealthServerTimes> = {}): HealthServers {
   const { idleMs, ...limits } = { ...usualTimes, ...times }
   const servers = new Map<number, Server>()

@@ -13,7 +13,7 @@ import { runTool, runToolOrThrow } from './run-tool.ts'
 
 /** Marks our routes in the kernel: none of those that /etc/iproute2/rt_protos names. */
 const routeProtocol = 98
-/** Of VXLAN, as flannel: all nodes are in one. */
+/** VXLAN network identifier, as in flannel: the tunnels of all nodes have the same. */
 const tunnelId = 1
 
 export type HostNetworkTools = {
@@ -120,7 +120,7 @@ async function addressesOf(ip: string, device: TunnelDevice): Promise<DeviceAddr
   }
 }
 
-/** Of the first command of a step that failed. */
+/** Reason of the failed first command of a step, with its remedy. */
 function reasonOf({ step }: RouteStep, because: string): string {
   if (step !== 'openWireguard' || !/unknown device type|not supported/i.test(because)) return because
   return `The kernel has no WireGuard (${because}): run 'modprobe wireguard', and install a kernel that has this module, as those of Debian and Raspberry Pi OS have`

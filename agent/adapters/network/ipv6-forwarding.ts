@@ -1,4 +1,4 @@
-/** The kernel's forwarding of packets of IPv6, which pods with addresses of IPv6 need, through its settings below /proc/sys. */
+/** The kernel's forwarding of IPv6 packets, which pods with IPv6 addresses need, through its settings below /proc/sys. */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { replaceFile } from '../../../daemon/durable-file.ts'
@@ -12,7 +12,7 @@ export interface IPv6Forwarding {
 
 /**
  * What was changed. It outlasts a reboot: Docker lets the kernel forward IPv6 when it starts with a network that has it, before the agent
- * does, and that is no router that the user has set up.
+ * does, and that is not a router that the user has set up.
  */
 type Changed = { readonly interfaces: readonly string[] }
 

@@ -99,20 +99,23 @@ async function bound(socket: Socket, address: string): Promise<void> {
   await once(socket, 'listening')
 }
 
-/** Of `192.168.1.5/24`: `192.168.1.0/24`. undefined: an address without neighbours. */
+/** `192.168.1.5/24` becomes `192.168.1.0/24`; undefined: an address without neighbours. */
 function rangeOf(cidr: string): string | undefined {
   const range = maskedCidr(cidr)
   return range === undefined || range.bits > 30 ? undefined : formatCidr(range)
 }
 
-/** Of linux/if_addr.h: IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE. Addresses of load balancers are deprecated. */
+/**
+ * Flags of linux/if_addr.h: IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE. Addresses of load
+ * balancers are deprecated.
+ */
 const passing = 0x01 | 0x08 | 0x20 | 0x40
 /** IFA_F_DADFAILED, IFA_F_TENTATIVE: no socket can be bound to it. */
 const unusable = 0x08 | 0x40
 
 /**
- * Of `/proc/net/if_inet6` (address, index, length, scope, flags and interface, in hexadecimal) by interface; without those that have no address of
- * the link.
+ * Links of `/proc/net/if_inet6` (address, index, length, scope, flags and interface, in hexadecimal) by interface,
+ * without those that have no link-local address.
  */
 export function ipv6LinksIn(text: string): ReadonlyMap<string, NonNullable<MdnsLink['ipv6']>> {
   const found = new Map<string, { addresses: string[]; ranges: Set<string>; isReady: boolean }>()

@@ -65,7 +65,10 @@ export function networkOwner(root: string): NetworkOwner {
   }
 }
 
-/** Of the owner; gone after a reboot. Rules and routes belong to a network namespace, and so does the folder: `net:[4026531840]`. */
+/**
+ * Folder of the owner; gone after a reboot. Rules and routes belong to a network namespace, and so does the folder:
+ * `net:[4026531840]`.
+ */
 export async function networkFolder(root: string): Promise<string> {
   const space = await readlink('/proc/self/ns/net').catch(() => '')
   return join(root, 'run/bramble', `network-${space.replace(/\D/g, '')}`)

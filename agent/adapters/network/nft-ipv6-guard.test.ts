@@ -11,7 +11,7 @@ import { nftIPv6Guard } from './nft-ipv6-guard.ts'
 
 const skip = whyNoRules()
 
-/** A bridge `pods` with two pods that have given themselves addresses of IPv6, and so has the machine. */
+/** A bridge `pods` with two pods that have given themselves IPv6 addresses, and so has the machine. */
 async function withPods(t: Test) {
   const machine = await ownSpace(t)
   const pods: readonly OwnSpace[] = [await ownSpace(t), await ownSpace(t)]

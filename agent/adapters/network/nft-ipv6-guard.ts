@@ -23,7 +23,7 @@ export type NftIPv6Guard = IPv6Guard & {
   inTurn(rules: RuleTable): RuleTable
 }
 
-/** `root`: where the kernel's files are found. `isOpen`: pods have addresses of IPv6, and rules of their own in its place. */
+/** `root`: where the kernel's files are found. `isOpen`: pods have IPv6 addresses, and rules of their own in its place. */
 export function nftIPv6Guard(
   root: string,
   { ip, nft }: GuardTools = usualTools,
@@ -65,7 +65,7 @@ export function nftIPv6Guard(
     // Pods run on while an agent is replaced, and the engine may not answer yet: the bridges that the last one closed stay closed.
     const left = closedBridges(present)
     const all = [...new Set([...bridges, ...left])]
-    // Packets between two ports of a bridge pass rules of IPv6 only where the bridge is set so.
+    // Packets between two ports of a bridge pass IPv6 rules only where the bridge is set so.
     const lines = all.map((bridge) => `link set dev ${bridge} type bridge nf_call_ip6tables 1\n`)
     const { stderr } = await runTool(ip, ['-force', '-batch', '-'], lines.join(''))
     const gone = new Set([...stderr.matchAll(/Cannot find device "(.*)"/g)].map(([, name]) => name))

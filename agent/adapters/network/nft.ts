@@ -37,8 +37,8 @@ export function nftTable(
   return {
     family,
     async list() {
-      // Of all tables, and without rules and elements: what there is, not what is in it. As an argument: from its input nft
-      // prints no JSON.
+      // Lists all tables without their rules and elements (`-t`). The command is an argument: nft prints no JSON for
+      // one from its input.
       const text = await runToolOrThrow(`Cannot list table ${ip} ${tableName}`, nft, ['-j', '-t', listsOf(family)])
       return existingIn(text, family)
     },

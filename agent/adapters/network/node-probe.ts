@@ -6,7 +6,7 @@ import { startDeadline } from '../../../daemon/deadline.ts'
 import type { NodeProbe } from '../../network/services/silence-manager.ts'
 
 export type NodeProbeSettings = {
-  /** Of the machine's files. */
+  /** Root of the machine's files. */
   readonly root: string
   readonly port?: number
   readonly deadlineMs?: number

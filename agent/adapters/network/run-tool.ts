@@ -40,9 +40,9 @@ export function runTool(
 
 /** nft opens /dev/stdin, which is possible for a pipe and not for the socket that Node.js gives a child. */
 const throughPipe = (deadlineMs: number) => `cat | timeout --signal=KILL ${deadlineMs / 1000} "$0" "$@"`
-/** Of timeout(1), for a command that it has killed. */
+/** Exit status of timeout(1) for a command that it killed. */
 const timedOut = 137
-/** Of the shell, for a command that does not exist (POSIX, Shell Command Language, 2.8.2). */
+/** Exit status of the shell for a command that does not exist (POSIX, Shell Command Language, 2.8.2). */
 const notFound = 127
 
 /** The program is not installed. */

@@ -112,7 +112,7 @@ function fileCheck(root: string, signal: AbortSignal): (entry: Entry) => Promise
   return async ({ type, name = '', size = 0, payload = '' }) => {
     const parts = name.split('/').filter((part) => part !== '' && part !== '.')
     const last = parts.at(-1) ?? ''
-    // Of links and folders no size is recorded; a name with `.wh.` is a removed file of a layer below.
+    // The size of links and folders is not recorded; a name with `.wh.` is a removed file of a layer below.
     if (type !== 1 || size <= 0 || last.startsWith('.wh.') || parts.includes('..')) return undefined
     const path = join(root, ...parts)
     const shown = JSON.stringify(`/${parts.join('/')}`)
@@ -135,7 +135,7 @@ function fileCheck(root: string, signal: AbortSignal): (entry: Entry) => Promise
 /** Whether these, one in the other, are folders of the layer itself. Only those of the last call are remembered: the image chooses how many there are. */
 function folderCheck(root: string): (names: readonly string[]) => Promise<boolean> {
   let last: readonly string[] = []
-  /** So many of the last ones are. */
+  /** How many names at the beginning of `last` are folders of the layer itself. */
   let depth = 0
   return async (names) => {
     const differs = names.findIndex((name, index) => name !== last[index])
