@@ -176,7 +176,7 @@ function secondsIn(header: string | undefined): number | undefined {
   return header !== undefined && /^\d{1,6}$/.test(header) ? Number(header) : undefined
 }
 
-/** Of a name with several addresses there is one error for each. */
+/** The error of the first address: a name with several addresses fails with one for each. */
 function firstOf(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error
 }

@@ -10,7 +10,7 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
-/** Of Node's timers: one that is set for longer goes off at once. */
+/** Limit of Node's timers: one set for longer fires at once. */
 export const longestTimerMs = 2 ** 31 - 1
 
 export const systemClock: Clock = {
@@ -44,7 +44,7 @@ export function rfc3339(wallMs: number): string {
   return `${new Date(wallMs).toISOString().slice(0, 19)}Z`
 }
 
-/** What others wrote, as objects carry it; undefined when it is no instant. */
+/** What others wrote, as objects carry it; undefined when it is not an instant. */
 export function wholeSeconds(instant: string | undefined): string | undefined {
   const ms = instant === undefined ? Number.NaN : Date.parse(instant)
   return Number.isNaN(ms) ? undefined : rfc3339(ms)

@@ -1,7 +1,7 @@
 /** Counters, gauges and histograms that a program keeps, as families for `metricsText`. */
 import { type MetricFamily, type MetricSample, metricsText } from './prometheus-text.ts'
 
-/** Of a metric without label names there is one sample from the beginning, with the value 0. */
+/** A metric without label names has one sample from the beginning, with the value 0. */
 export type MetricDescription<Label extends string> = {
   readonly name: string
   readonly help: string

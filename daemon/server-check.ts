@@ -29,7 +29,7 @@ export type ServerAddress = {
   /** PEM, with its key: the client certificate. */
   readonly cert?: string
   readonly key?: string
-  /** Left out: dates are judged by the system's clock. */
+  /** undefined: dates are judged by the system's clock. */
   readonly knownTime?: KnownTime | undefined
 }
 

@@ -9,7 +9,7 @@ import type { WorkQueue } from './work-queue.ts'
 
 type QueueCounts = Pick<WorkQueue, 'depth' | 'adds' | 'retries'>
 
-/** Of one controller that runs. */
+/** Meter of one running controller. */
 export interface QueueMeter {
   /** A key was taken after this wait. */
   waited(ms: number): void

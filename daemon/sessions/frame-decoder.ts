@@ -20,16 +20,16 @@ const headBytes = 4
 const nothing = Buffer.alloc(0)
 
 /**
- * `emit` gets each frame that is no ping. A frame is collected although data could be handed on in parts: TLS gives at most 16 KiB at a time,
+ * `emit` gets each frame that is not a ping. A frame is collected although data could be handed on in parts: TLS gives at most 16 KiB at a time,
  * and each part would be a message to the client, which costs more than the copy. It is copied once, to where it stands as a message.
  */
 export function frameDecoder(emit: (frame: SessionFrame) => void): FrameDecoder {
   let head: Buffer = nothing
-  /** Of the frame whose payload comes; undefined: a head is next. */
+  /** Frame whose payload is being read; undefined: a head is next. */
   let message: Buffer | undefined
   /** Bytes of the message that are there. */
   let filled = 0
-  /** Of the payload of a ping, which is dropped. */
+  /** Bytes left of a ping's payload, which is dropped. */
   let dropped = 0
 
   const emitMessage = (whole: Buffer) => {

@@ -4,7 +4,7 @@ import { longestFrame, sessionChannels } from '../../api/sessions.ts'
 import { frameDecoder, type SessionFrame } from './frame-decoder.ts'
 
 export interface SessionFrames {
-  /** The next frame that is no ping; undefined: the stream ended between two frames. Rejects where it was cut, or carries no frames. */
+  /** The next frame that is not a ping; undefined: the stream ended between two frames. Rejects where it was cut, or carries no frames. */
   next(): Promise<SessionFrame | undefined>
   /** The stream is not read, because what came is not taken: its end would not be seen. */
   readonly isHeld: boolean
@@ -32,7 +32,7 @@ const mostUnsent = 2 * longestFrame.data
  * the garbage collector: twice as much took half as much CPU time again.
  */
 const mostHeld = longestFrame.data
-/** Of a frame in memory, beside its payload: so many empty ones are as much as a few with data. */
+/** Memory of a frame beside its payload, so that many empty frames count like a few with data. */
 const frameBytes = 128
 
 /** It becomes the only reader and the only writer of the stream. */
@@ -110,7 +110,7 @@ function incomingFrames(stream: Duplex) {
   const waiting: SessionFrame[] = []
   let heldBytes = 0
   let isHeld = false
-  /** Of the stream, after what waits; undefined: it goes on. */
+  /** End of the stream, after the waiting frames; undefined: not reached. */
   let end: { readonly error: Error | undefined } | undefined
   let wake: () => void = () => undefined
   const decoder = frameDecoder((frame) => {

@@ -77,10 +77,10 @@ function firstDue(sleepers: readonly Sleeper[], untilMs: number): Sleeper | unde
 const turns = 5
 /** A read that waits for ever, as one of a pipe, is no matter of order. */
 const longestWaitMs = 2_000
-/** Of one turn this much counts: after a time in which the whole machine stood still, files may need as long as before it. */
+/** Time that one turn counts at most: after a stall of the whole machine, files may need as long as before it. */
 const longestTurnMs = 5
 
-/** In real time. Work that finds its turn that long goes on in the next one (`limits/turn-limit.ts`), as it does where the machine is slow. */
+/** In real time. Work that finds its turn that long continues in the next one (`limits/turn-limit.ts`), as it does where the machine is slow. */
 const longTurnMs = 10
 
 /**

@@ -4,7 +4,7 @@
  */
 import { openSync, readSync } from 'node:fs'
 
-/** Of a turn of the event loop, on the reference machine. */
+/** Limit of one turn of the event loop, on the reference machine. */
 export const budgetMs = 100
 
 /** `act` holds the event loop in one or more turns; `prepare` brings back what it needs, and is not measured. */

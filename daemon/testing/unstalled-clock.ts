@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../clock.ts'
 
-/** Of a longer time without a turn no more passes. */
+/** Most time that passes between two turns, however long the process got none. */
 const stepMs = 100
 
 /**

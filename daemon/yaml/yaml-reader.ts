@@ -24,13 +24,13 @@ import { messageOf } from '../errors.ts'
 import { eachInTurns } from '../limits/turn-limit.ts'
 import { isIntegerText, type ScalarValue, yamlScalar } from './yaml-scalar.ts'
 
-/** Of one text. Files of users are smaller than this, and the API accepts less (`body-limits.ts`). */
+/** Limit of one text. Files of users are smaller than this, and the API accepts less (`body-limits.ts`). */
 export const mostYamlBytes = 1024 * 1024
 /** Levels of maps and lists; the schemas of Kubernetes have fewer than twenty. */
 const mostYamlLevels = 100
 /** Values that aliases repeat. Those of the text itself are limited by its bytes. */
 const mostAliasedValues = 100_000
-/** Of a text that is read in turns. */
+/** Limit of a text that is read in turns. */
 const mostLexemes = 65_536
 
 export type YamlOptions = {

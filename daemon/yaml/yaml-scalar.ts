@@ -68,7 +68,7 @@ function numberIn(text: string): number | undefined {
   return float.test(digits) ? finite(Number(digits)) : undefined
 }
 
-/** Of 64 bits, as Go's. Larger ones of base 10 and 8 are floats, the others text. */
+/** Integer of 64 bits, as in Go. Larger ones are floats in base 10 and 8, and text in the others. */
 function integerIn(digits: string): number | undefined {
   const match = integer.exec(digits)
   if (match === null) return undefined
