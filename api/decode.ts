@@ -125,7 +125,7 @@ function listReader(items: TSchema): Reader {
   const zero = zeroOf(items)
   return (value, field, notes) => {
     if (!Array.isArray(value)) return refuse(notes, typeInvalid(field, value, 'a list'))
-    // Of its length from the start: a list that grows has room for 17 items, and most of those that are kept have one to three.
+    // Full length from the start: a list that grows has room for 17 items, and most kept lists have one to three.
     const result = new Array<unknown>(value.length)
     for (let index = 0; index < value.length; index++) {
       if (isFull(notes)) return undefined

@@ -4,7 +4,7 @@ import { dnsSubdomainProblem } from './names.ts'
 export type Identity = {
   readonly user: string
   readonly groups: readonly string[]
-  /** Of the object that stands for the user, as a service account. */
+  /** UID of the object that represents the user, such as a service account. */
   readonly uid?: string
   /** What else authentication established, as Kubernetes' `extra`. */
   readonly extra?: { readonly [key: string]: readonly string[] }

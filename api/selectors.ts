@@ -1,6 +1,6 @@
 /**
  * Which objects are meant: label selectors as kubectl writes them or as objects carry them, field selectors, and the
- * terms that choose nodes. A text that is no selector gives a sentence for a 400.
+ * terms that choose nodes. A text that is not a selector gives a sentence for a 400.
  */
 import type { LabelSelector } from './meta.ts'
 import { labelKeyProblem, labelValueProblem } from './names.ts'

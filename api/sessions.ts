@@ -32,7 +32,10 @@ export const sessionChannels = {
   end: 255,
 } as const
 
-/** Of one frame. A request holds the command line of an exec, which the API bounds with the headers of its request. */
+/**
+ * Limits of one frame. A request holds the command line of an exec, which the API bounds with the headers of its
+ * request.
+ */
 export const longestFrame = { data: 64 * 1024, request: 512 * 1024 } as const
 
 /** Like core/v1 PodLogOptions, without what is for the controller. */

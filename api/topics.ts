@@ -48,7 +48,9 @@ export const ConnectionMessageSchema = object({
 })
 export type ConnectionMessage = Described<typeof ConnectionMessageSchema>
 
-/** Of the machine as a whole, for people: the hottest sensor, the load of one minute, the disk with the agent's data. */
+/**
+ * State of the whole machine, for people: the hottest sensor, the load of one minute, the disk with the agent's data.
+ */
 const MachineStatsSchema = object({
   celsius: optional(double),
   load: optional(double),
@@ -176,7 +178,9 @@ export const ControllerMessageSchema = object({
   epoch: text,
   time: text,
   store: optional(text),
-  /** Of the authorities the fleet trusts: a node that trusts others reads them from kube-public/cluster-info. */
+  /**
+   * Hash of the authorities that the fleet trusts: a node that trusts others reads them from kube-public/cluster-info.
+   */
   trust: optional(text),
   /** How long a node that is silent stays Ready: nodes wait less than this between their attempts to connect. */
   nodeMonitorGraceSeconds: optional(double),
@@ -184,7 +188,7 @@ export const ControllerMessageSchema = object({
   nodeLeaseLimitSeconds: optional(double),
   /** Leases are taken on `shortLeaseTopic`, too. */
   shortLeases: optional(bool),
-  /** Of several controllers: `https://HOST:PORT` and `mqtts://HOST:PORT` of each, those of this one first. */
+  /** Addresses of several controllers, `https://HOST:PORT` and `mqtts://HOST:PORT`, those of this one first. */
   apiServers: optional(list(text)),
   mqttServers: optional(list(text)),
   /** The topics `network` and `services` exist: nodes subscribe to them. */

@@ -45,7 +45,7 @@ export function decodeKioskLink({ type, metadata, data = {}, stringData = {} }: 
   return { id, digest, ...(expiration && { expiration }), ...(description && { description }) }
 }
 
-/** Whether it serves at this time. An expiration that is no date is over. */
+/** Whether it serves at this time. An expiration that is not a date is over. */
 export function isKioskLinkValid({ expiration }: KioskLink, nowMs: number): boolean {
   return expiration === undefined || nowMs < Date.parse(expiration)
 }

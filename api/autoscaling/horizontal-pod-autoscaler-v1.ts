@@ -55,7 +55,7 @@ const reference = optional(crossVersionObjectReference('v1'))
 const selector = optional(LabelSelectorSchema)
 const amount = optional(quantity)
 
-/** Of the annotation `metrics`. */
+/** Value of the annotation `metrics`. */
 export const MetricSpecsV1Schema = list(
   object({
     type: optional(text),
@@ -86,7 +86,7 @@ export const MetricSpecsV1Schema = list(
 )
 export type MetricSpecV1 = Described<typeof MetricSpecsV1Schema>[number]
 
-/** Of the annotation `current-metrics`. */
+/** Value of the annotation `current-metrics`. */
 export const MetricStatusesV1Schema = list(
   object({
     type: optional(text),
@@ -117,5 +117,5 @@ export const MetricStatusesV1Schema = list(
 )
 export type MetricStatusV1 = Described<typeof MetricStatusesV1Schema>[number]
 
-/** Of the annotation `conditions`. */
+/** Value of the annotation `conditions`. */
 export const AutoscalerConditionsV1Schema = list(autoscalerCondition('v1'))

@@ -48,7 +48,7 @@ const MetricValueStatusSchema = object('autoscaling.v2.MetricValueStatus', {
 })
 export type MetricValueStatus = Described<typeof MetricValueStatusSchema>
 
-/** A field of a struct that is no pointer: absent, it is the empty struct. */
+/** A field of a struct that is not a pointer: absent, it is the empty struct. */
 const part = <S extends TSchema>(number: number, schema: S) => field(number, optional(schema))
 
 const MetricSpecSchema = object('autoscaling.v2.MetricSpec', {

@@ -10,7 +10,7 @@ import { timeZone, utc } from './time-zone.ts'
 /** A Job is named after its CronJob and the minute: eleven characters more, of 63. */
 const longestName = 52
 
-/** Of a CronJob with its defaults. */
+/** Problems of a CronJob with its defaults. */
 export function newCronJobProblems({ metadata, spec }: CronJob): readonly Problem[] {
   const { name = '' } = metadata
   return [

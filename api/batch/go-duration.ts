@@ -42,7 +42,7 @@ export function readDuration(text: string): ReadDuration {
   return { ok: true, ms: text.startsWith('-') ? -ms : ms }
 }
 
-/** Milliseconds; undefined when it is no duration. */
+/** Milliseconds; undefined when it is not a duration. */
 export function parseDurationMs(text: string): number | undefined {
   const read = readDuration(text)
   return read.ok ? read.ms : undefined

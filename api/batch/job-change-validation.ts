@@ -78,8 +78,9 @@ function comparedTemplate({ spec, status }: Job, now: JobSpec): PodTemplateSpec 
 }
 
 /**
- * Of a new status. What was wrong before and did not change is let be, so that a status that a change of the specification
- * made wrong can be fixed in steps (getStatusValidationOptions in pkg/registry/batch/job/strategy.go).
+ * Problems of a new status. A field that was wrong before and did not change is accepted, so that a status that a
+ * change of the specification made wrong can be fixed in steps (getStatusValidationOptions in
+ * pkg/registry/batch/job/strategy.go).
  */
 export function jobStatusProblems(old: Job, now: Job, equal: Equal): readonly Problem[] {
   const [before, status] = [old.status ?? {}, now.status ?? {}]

@@ -34,7 +34,10 @@ const exitCodeOperators = ['In', 'NotIn']
 const conditionStatuses = ['False', 'True', 'Unknown']
 const replacementPolicies = ['Failed', 'TerminatingOrFailed']
 
-/** Of a Job with its defaults and its selector. `labelsRequired`: its template must have the labels with a prefix. */
+/**
+ * Problems of a Job with its defaults and its selector. `labelsRequired`: its template must have the labels with a
+ * prefix.
+ */
 export function jobProblems(job: Job, labelsRequired: boolean): readonly Problem[] {
   const { metadata, spec } = job
   const { completions = 0 } = spec
@@ -83,7 +86,7 @@ function selectionProblems({ selector, template }: JobSpec): readonly Problem[] 
   ]
 }
 
-/** Of a specification with its defaults, wherever it stands; its selector is the caller's to check. */
+/** Problems of a specification with its defaults at the path `at`. The caller checks its selector. */
 export function jobSpecProblems(at: string, spec: JobSpec): readonly Problem[] {
   const counts = [
     'parallelism',

@@ -19,11 +19,11 @@ export type NodeCard = {
   readonly cordoned?: true
   /** Its agent restarts it on request. */
   readonly mayReboot?: true
-  /** `now`: the supply voltage is too low; `before`: it was since the boot. Left out: fine, or not measured. */
+  /** `now`: the supply voltage is too low; `before`: it was since the boot. undefined: fine, or not measured. */
   readonly underVoltage?: 'now' | 'before'
   /** Whether the machine measures its supply voltage. */
   readonly powerMeasured?: true
-  /** How much of the life of its flash memory is used: `30 %`; left out: it does not report it. */
+  /** How much of the life of its flash memory is used: `30 %`; undefined: it does not report it. */
   readonly wear?: string
   /** Other conditions that need attention, each with its message. */
   readonly problems?: readonly { readonly type: string; readonly message: string }[]
@@ -34,7 +34,7 @@ export type NodeCard = {
   readonly podCapacity?: number
   readonly memoryBytes?: number
   readonly cpus?: number
-  /** Of the agent. */
+  /** Version of the agent. */
   readonly version?: string
   /** Operating system and architecture. */
   readonly system?: string
@@ -163,7 +163,7 @@ export type SessionRow = {
 /** A one-time link: the part behind `#login=`, and its end in seconds since 1970. */
 export type LoginLinkAnswer = { readonly link: string; readonly expires: number }
 
-/** Of the last day, oldest first, one value for each step; null: not known. */
+/** Values of the last day, oldest first, one for each step; null: not known. */
 export type NodeHistory = {
   readonly stepSeconds: number
   /** Time of the last value, seconds since 1970. */

@@ -9,7 +9,7 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / 86_400)} d`
 }
 
-/** Of an instant in seconds since 1970; '' where it is not known. */
+/** Age of an instant in seconds since 1970; '' if it is not known. */
 export function ago(at: number | undefined, now: number): string {
   return at === undefined ? '' : `${duration(now - at)} ago`
 }

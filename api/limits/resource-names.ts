@@ -12,12 +12,12 @@ const objectCounts = [
 const ofQuotas = new Set([...computeOfQuotas, ...objectCounts, 'requests.storage'])
 const standard = new Set([...ofQuotas, 'storage'])
 
-/** Of Kubernetes' own, not of a vendor: without a prefix, or with one of kubernetes.io. */
+/** Kubernetes' own names: without a prefix, or with one of kubernetes.io. */
 function isNative(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/')
 }
 
-/** Of a vendor, such as a device (IsExtendedResourceName). */
+/** A vendor's name, such as that of a device (IsExtendedResourceName). */
 export function isExtendedResource(name: string): boolean {
   if (isNative(name) || name.startsWith('requests.')) return false
   return qualifiedNameProblem(`requests.${name}`) === undefined

@@ -6,7 +6,7 @@ export const probePort = 8473
 /** On a Node, written by its agent: the UDP port at which it proves its address. Agents of earlier versions do not write it. */
 export const probePortAnnotation = 'bramble.dev/probe-port'
 
-/** Of the annotation; undefined where it is missing or no port. */
+/** Port in the annotation; undefined: missing or invalid. */
 export function parseProbePort(text: string | undefined): number | undefined {
   if (text === undefined || !/^[1-9]\d{0,4}$/.test(text)) return undefined
   const port = Number(text)

@@ -1,7 +1,7 @@
 /** At which addresses of a node a host port is open: decided by its `hostIP`, which may be ''. */
 import { canonicalIPv6, isIPv4 } from '../text/ip-address.ts'
 
-/** At all addresses of IPv6, or at one. */
+/** At all IPv6 addresses, or at one. */
 export function isOpenAtIPv6(hostIP: string): boolean {
   return hostIP === '' || hostIP.includes(':')
 }
@@ -13,7 +13,7 @@ export function meetsNameServer(port: number, hostIP: string): boolean {
 
 const nameServerPort = 53
 
-/** Why no packet for a pod has this address of IPv6 as its destination, to follow `is`; undefined: one may have. */
+/** Why no packet for a pod has this IPv6 address as its destination, to follow `is`; undefined: one may have. */
 export function whyUnreachable(hostIP: string): string | undefined {
   const address = canonicalIPv6(hostIP)
   if (address === undefined || address === '::') return undefined

@@ -10,7 +10,7 @@ import {
 
 export type IPv6Ranges = { readonly clusterCIDR: string; readonly serviceCIDR: string }
 
-/** Of a node's pods: the size that Kubernetes gives by default (`--node-cidr-mask-size-ipv6`). */
+/** Prefix length of a node's pod range: Kubernetes' default (`--node-cidr-mask-size-ipv6`). */
 export const ipv6NodeMaskSize = 64
 
 const ranges = {
@@ -24,7 +24,7 @@ type Field = keyof typeof ranges
 
 export type RangePair = { readonly ipv4?: string; readonly ipv6?: string; readonly problem?: string }
 
-/** What a setting names: one range of IPv4, or that and one of IPv6 behind a comma. `usual`: a range of IPv4, for the message. */
+/** What a setting names: one IPv4 range, or that and one of IPv6 behind a comma. `usual`: an IPv4 range, for the message. */
 export function rangePair(field: Field, text: string, usual: string): RangePair {
   const parts = text.split(',').map((part) => part.trim())
   const [first = '', second] = parts
@@ -44,7 +44,7 @@ export function rangePair(field: Field, text: string, usual: string): RangePair 
   return { ipv4: first, ipv6: second }
 }
 
-/** In canonical form, or what is wrong with them; neither: the fleet has no addresses of IPv6. */
+/** In canonical form, or what is wrong with them; neither: the fleet has no IPv6 addresses. */
 export function ipv6Ranges(given: { readonly [F in Field]: string | undefined }): {
   readonly ranges?: IPv6Ranges
   readonly problems: readonly string[]

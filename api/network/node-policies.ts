@@ -12,7 +12,7 @@ const PolicyPortStateSchema = object({
   protocol: oneOf('TCP', 'UDP', 'SCTP'),
   port: optional(integer),
   endPort: optional(integer),
-  /** Of a port of the selected pod's containers. */
+  /** Name of a port of the selected pod's containers. */
   name: optional(text),
 })
 export type PolicyPortState = Described<typeof PolicyPortStateSchema>
@@ -22,7 +22,7 @@ export type PolicyPortState = Described<typeof PolicyPortStateSchema>
  * every port and protocol; an empty list matches nothing.
  */
 const PolicyRuleStateSchema = object({
-  /** `sets`: by name. `ranges`: `10.0.0.0-10.0.0.255`, in order, without overlaps; `ipv6Ranges`: those of IPv6, left out: none. */
+  /** `sets`: by name. `ranges`: `10.0.0.0-10.0.0.255`, in order, without overlaps; `ipv6Ranges`: those of IPv6, undefined: none. */
   peers: optional(object({ sets: list(text), ranges: list(text), ipv6Ranges: optional(list(text)) })),
   ports: optional(list(PolicyPortStateSchema)),
   /** Names of sets whose elements have a port. */
@@ -42,7 +42,7 @@ export type PolicyState = Described<typeof PolicyStateSchema>
 
 /**
  * The addresses of the pods that a selector matches, shared by the rules that have it. The name follows from the selector. Of a named port:
- * `10.244.1.5 . tcp . 8080`. `ipv6Elements`: those of IPv6; left out: none.
+ * `10.244.1.5 . tcp . 8080`. `ipv6Elements`: those of IPv6; default: none.
  */
 export const PeerSetStateSchema = object({
   name: text,

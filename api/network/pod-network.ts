@@ -7,7 +7,7 @@ export const tunnelPort = 8472
 /**
  * `nodes` has each node with an address range for its pods: `address` is the InternalIP that the others reach it by. Nodes of one
  * `segment` share a link, so that a route to a range names the node as its gateway. `version` only rises, within one `epoch`.
- * `wireguard`: between segments; left out: VXLAN. `ipv6`: of a fleet whose pods have addresses of both families; agents of earlier versions
+ * `wireguard`: between segments; undefined: VXLAN. `ipv6`: of a fleet whose pods have addresses of both families; agents of earlier versions
  * go on with IPv4.
  */
 export const NetworkMessageSchema = object({
@@ -16,7 +16,7 @@ export const NetworkMessageSchema = object({
   clusterCIDR: text,
   serviceCIDR: text,
   ipv6: optional(object({ clusterCIDR: text, serviceCIDR: text })),
-  /** Of the names of Services and pods, without dots at its ends. */
+  /** Domain of the names of Services and pods, without dots at its ends. */
   clusterDomain: text,
   /** Nodes listen on this UDP port. */
   wireguard: optional(object({ port: integer })),
@@ -25,15 +25,15 @@ export const NetworkMessageSchema = object({
       name: text,
       podCIDR: text,
       address: text,
-      /** `address`: its InternalIP of IPv6; left out: it has none. */
+      /** `address`: its InternalIP of IPv6; undefined: it has none. */
       ipv6: optional(object({ podCIDR: text, address: optional(text) })),
       segment: text,
-      /** UDP, at which it proves `address`; left out: its agent is of an earlier version, and is not probed. */
+      /** UDP, at which it proves `address`; undefined: its agent is of an earlier version, and is not probed. */
       probePort: optional(integer),
-      /** Of its label `topology.kubernetes.io/zone`. */
+      /** Value of its label `topology.kubernetes.io/zone`. */
       zone: optional(text),
       wireguardKey: optional(text),
-      /** `HOST:PORT`, or `none`: other nodes cannot reach it. Left out: `address` and the port of the fleet. */
+      /** `HOST:PORT`, or `none`: other nodes cannot reach it. Default: `address` and the port of the fleet. */
       wireguardEndpoint: optional(text),
       /** It passes packets on between nodes that cannot reach each other. */
       relay: optional(bool),

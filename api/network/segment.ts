@@ -4,7 +4,7 @@
 export const segmentAnnotation = 'bramble.dev/segment'
 const longestSegment = 253
 
-/** Of a node with this IPv4 address: that of its annotation, or the /24 of the address. */
+/** Segment of a node with this IPv4 address: that of its annotation, or the /24 of the address. */
 export function segmentOf(annotations: { readonly [name: string]: string } | undefined, address: string): string {
   return annotations?.[segmentAnnotation]?.slice(0, longestSegment) || usualSegment(address)
 }

@@ -42,7 +42,7 @@ export const ServiceStateSchema = object({
   externalIPs: optional(list(text)),
   /** Addresses of `status.loadBalancer` that the fleet itself answers for. */
   loadBalancerIPs: optional(list(text)),
-  /** The only node that takes those addresses, also of `ipv6`, and answers ARP and neighbour discovery for them. Left out: the network leads them to nodes, or they are those of nodes. */
+  /** The only node that takes those addresses, also of `ipv6`, and answers ARP and neighbour discovery for them. Default: the network leads them to nodes, or they are those of nodes. */
   loadBalancerNode: optional(text),
   /** Who may use those: `loadBalancerSourceRanges`. */
   sourceRanges: optional(list(text)),
@@ -60,7 +60,7 @@ export const ServiceStateSchema = object({
   proxiedElsewhere: optional(bool),
   /** The port of an endpoint has the name of the Service's port that it is behind. */
   endpoints: EndpointSetsSchema,
-  /** Its addresses of IPv6, where it has some; those outside of it are of IPv4. Agents of earlier versions go on with IPv4. */
+  /** Its IPv6 addresses, where it has some; those outside of it are of IPv4. Agents of earlier versions keep using IPv4. */
   ipv6: optional(
     object({
       clusterIPs: list(text),

@@ -28,7 +28,7 @@ export function serviceCidrProblem(serviceCIDR: string, clusterCIDR: string | un
   return `serviceCIDR: ${serviceCIDR} must not overlap clusterCIDR ${clusterCIDR}`
 }
 
-/** Of `default/kubernetes` in the range of IPv4: its first address that is used. */
+/** Offset of `default/kubernetes` in the IPv4 range: the first usable address. */
 export const kubernetesServicePlace = 1
 
 export function kubernetesServiceAddress({ first }: Cidr): string {

@@ -5,7 +5,7 @@ import { parseIPv6 } from '../text/ipv6-range.ts'
 
 /** On a Node, written by the node itself only: its public key. */
 export const wireguardKeyAnnotation = 'bramble.dev/wireguard-public-key'
-/** On a Node: where nodes of other segments reach it, as `HOST:PORT`, or `none`. Left out: its InternalIP and the fleet's port. */
+/** On a Node: where nodes of other segments reach it, as `HOST:PORT`, or `none`. undefined: its InternalIP and the fleet's port. */
 export const wireguardEndpointAnnotation = 'bramble.dev/wireguard-endpoint'
 /** On a Node, not for the node itself to write: `true` where it passes packets on between nodes that cannot reach each other. */
 export const relayAnnotation = 'bramble.dev/relay'
@@ -30,7 +30,7 @@ export type WireguardEndpoint = {
   readonly port: number
 }
 
-/** Of `192.0.2.7:51871`, `[2001:db8::7]:51871` or `home.example.org:51871`; undefined where the text is none of them. */
+/** `192.0.2.7:51871`, `[2001:db8::7]:51871` or `home.example.org:51871`; undefined: none of these. */
 export function parseWireguardEndpoint(text: string): WireguardEndpoint | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^[\]:]+)):([1-9]\d{0,4})$/.exec(text)
   if (match === null) return undefined

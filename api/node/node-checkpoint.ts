@@ -20,8 +20,8 @@ export const NodeCheckpointSchema = object({
   claims: optional(list(ProvenRecordSchema)),
   complete: optional(bool),
   /**
-   * Of the last part: the node has its checkpoint, and no pod that it did not send. Absent: it has lost it, has an older copy or cannot decode
-   * all of it, or is of a version that does not report this.
+   * Set on the last part: the node has its whole checkpoint, and no pod that is not in what it sent. Absent: it has
+   * lost the checkpoint, has an older copy, cannot decode all of it, or its version does not report this.
    */
   hasAllPods: optional(bool),
 })

@@ -9,7 +9,7 @@ export const latestVersion: PolicyVersion = Number.POSITIVE_INFINITY
 
 export type LevelVersion = { readonly level: SecurityLevel; readonly version: PolicyVersion }
 
-/** What is wrong with a level or a version that is none. */
+/** What is wrong with a level or an invalid version. */
 export const levelForm = `must be one of ${securityLevels.join(', ')}`
 export const versionForm = 'must be "latest" or "v1.x"'
 

@@ -19,7 +19,7 @@ export function isMirrorPod(pod: Annotated): boolean {
   return mirroredHash(pod) !== undefined
 }
 
-/** Of what a mirror shows: the UID that the static pod has on its machine. */
+/** Hash that a mirror pod shows: the UID of the static pod on its machine. */
 export function mirroredHash({ metadata }: Annotated): string | undefined {
   return metadata.annotations?.[mirrorAnnotation]
 }

@@ -17,7 +17,7 @@ export type PodOverrides = {
   readonly metadata?: ObjectMeta
   readonly nodeName?: string
   readonly image?: string
-  /** Of the only container. */
+  /** Resources of the only container. */
   readonly requests?: Quantities
   readonly limits?: Quantities
   readonly containers?: readonly Container[]
@@ -70,7 +70,7 @@ export function aPod(over: PodOverrides = {}): Pod & Stored<Pod> {
   }
 }
 
-/** Of a pod that goes only to nodes of which one of these terms holds. */
+/** Specification of a pod that fits only nodes that match one of these terms. */
 export function requiringNodes(...nodeSelectorTerms: NodeSelectorTerm[]): Partial<PodSpec> {
   return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } }
 }

@@ -3,13 +3,13 @@ import { canonicalIPv6, ipVersion } from './ip-address.ts'
 
 export type AddressBlock = {
   readonly version: 4 | 6
-  /** Of the first address of the range: 4 or 16. */
+  /** Bytes of the first address of the range: 4 or 16. */
   readonly bytes: readonly number[]
   /** The length of the mask. */
   readonly bits: number
 }
 
-/** undefined when it is no range. */
+/** undefined when it is not a range. */
 export function parseAddressBlock(text: string): AddressBlock | undefined {
   const match = /^([0-9a-fA-F:.]+)\/(\d{1,3})$/.exec(text)
   const [, address = '', length = ''] = match ?? []

@@ -8,7 +8,7 @@ export function isIPAddress(text: string): boolean {
   return isIPv4(text) || isIPv6(text)
 }
 
-/** 4 or 6; undefined when it is no address. */
+/** 4 or 6; undefined when it is not an address. */
 export function ipVersion(text: string): 4 | 6 | undefined {
   if (isIPv4(text)) return 4
   return isIPv6(text) ? 6 : undefined

@@ -36,7 +36,7 @@ export function boundsOfIPv6Range(range: IPv6Range): readonly [first: bigint, la
   return [range.first, range.first + sizeOfIPv6Range(range) - 1n]
 }
 
-/** The range that the text names, as kube-apiserver reads it: bits beyond its mask do not count. undefined: it is no range of IPv6. */
+/** The range that the text names, as kube-apiserver reads it: bits beyond its mask do not count. undefined: it is not an IPv6 range. */
 export function maskedIPv6Range(text: string): IPv6Range | undefined {
   const block = parseAddressBlock(text)
   return block?.version === 6 ? { first: numberOf(block.bytes), bits: block.bits } : undefined

@@ -63,7 +63,7 @@ function initProblems(
   )
 }
 
-/** Of any container, whatever its part. */
+/** Problems of any container: init, ephemeral or regular. */
 export function containerProblems(field: string, container: Container, hostNetwork: boolean): readonly Problem[] {
   const { name, image = '', imagePullPolicy = '', ports = [], resources = {} } = container
   return [
@@ -129,7 +129,7 @@ function hostPortProblems(field: string, containers: readonly Container[]): read
   return places.filter((_, index) => repeated.has(index)).map(({ at, text }) => duplicate(at, text))
 }
 
-/** Of a node's own making: devices. They are present or not, so they are counted whole and never shared. */
+/** Extended resources, such as devices: they are counted whole and never shared. */
 function isExtended(name: string): boolean {
   return name.includes('/') && !/(^|\.)kubernetes\.io\//.test(name) && qualifiedNameProblem(name) === undefined
 }
@@ -152,7 +152,7 @@ const noHugePages =
 
 const knownResources = ['cpu', 'memory', 'ephemeral-storage']
 
-/** Of amounts that a container asks for. */
+/** Problems of the amounts that a container requests. */
 export function requirementProblems(
   field: string,
   { limits = {}, requests = {} }: ResourceRequirements,
@@ -182,7 +182,7 @@ export function requirementProblems(
   ]
 }
 
-/** A file is mounted there: a path that leads elsewhere than it reads is none that anybody means. */
+/** A file is mounted there: a path that leads elsewhere than it reads is none that anyone means. */
 function messagePathProblems(field: string, path: string): readonly Problem[] {
   if (path === '') return []
   const steps = path.split('/')

@@ -13,7 +13,7 @@ export function earlyProblems(at: string, { ephemeralContainers = [] }: PodSpec)
     : [forbidden(`${at}.ephemeralContainers`, 'cannot be set on create: they are added to a pod that is there')]
 }
 
-/** Of a specification with its defaults filled in, which stands at the path `at`. */
+/** Problems of the ephemeral containers of a specification with its defaults at the path `at`. */
 export function ephemeralProblems(at: string, spec: PodSpec): readonly Problem[] {
   const { ephemeralContainers = [], initContainers = [], containers } = spec
   const targets = [...containers, ...initContainers].map(({ name }) => name)

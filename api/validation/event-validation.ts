@@ -4,7 +4,7 @@ import { qualifiedNameProblem } from '../names.ts'
 import { invalid, type Problem, required } from '../problem.ts'
 import { problemsWith } from './metadata-validation.ts'
 
-/** Of an Event of both versions. `controllerField`: what the version calls the reporting component. */
+/** Problems of an Event in both versions. `controllerField`: the version's name of the reporting component. */
 export function eventProblems(event: Event, controllerField: string): readonly Problem[] {
   const { metadata, involvedObject, eventTime } = event
   const [own = '', about = ''] = [metadata.namespace, involvedObject.namespace]
@@ -30,7 +30,7 @@ function boundedText(field: string, text: string): readonly Problem[] {
   return text.length > 128 ? [invalid(field, '', 'can have at most 128 characters')] : []
 }
 
-/** Of a new Event of events.k8s.io/v1. */
+/** Problems of a new Event of events.k8s.io/v1. */
 export function newEventProblems(event: Event): readonly Problem[] {
   const { eventTime, type = '', firstTimestamp, lastTimestamp, count = 0, source = {} } = event
   const unset = (field: string) => invalid(field, '', 'needs to be unset')
@@ -51,7 +51,7 @@ const fixed = [
   ...(['eventTime', 'action', 'related', 'reportingComponent', 'reportingInstance'] as const),
 ]
 
-/** Of a changed Event of events.k8s.io/v1: only its series and its metadata change. */
+/** Problems of a changed Event of events.k8s.io/v1: only its series and its metadata may change. */
 export function changedEventProblems(old: Event, now: Event): readonly Problem[] {
   const differs = (field: keyof Event) => textOf(old[field]) !== textOf(now[field])
   return [

@@ -18,7 +18,10 @@ export function problemsWith(field: string, value: string, check: (text: string)
   return problem === undefined ? [] : [invalid(field, value, problem)]
 }
 
-/** Of what must be a part of a path (IsValidPathSegmentName, apimachinery api/validation/path). `whenEmpty`: why it must be there. */
+/**
+ * Problems of a text that must be one segment of a path (IsValidPathSegmentName, apimachinery api/validation/path).
+ * `whenEmpty`: why it is required.
+ */
 export function pathSegmentProblems(field: string, text: string, whenEmpty?: string): readonly Problem[] {
   if (text === '') return [required(field, whenEmpty)]
   if (text === '.' || text === '..') return [invalid(field, text, `may not be '${text}'`)]

@@ -8,7 +8,10 @@ const utf8 = new TextEncoder()
 
 const systems = ['linux', 'windows']
 
-/** Of a specification at the path `at` (validateOS, validateLinux, validateWindows, validateWindowsHostProcessPod). */
+/**
+ * Problems of a specification at the path `at` (validateOS, validateLinux, validateWindows,
+ * validateWindowsHostProcessPod).
+ */
 export function osProblems(at: string, spec: PodSpec): readonly Problem[] {
   const options = windowsOptionsOf(at, spec)
   return [

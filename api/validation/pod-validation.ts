@@ -16,14 +16,14 @@ import { mountsProblems, volumeNames, volumesProblems } from './volume-validatio
 /** Containers and init containers of a pod, and those that are added later. Its node decides about each of them at each change of one. */
 export const mostContainers = 250
 
-/** Of a new pod, or of a template. `at`: the path of the list that is too long. */
+/** Problem of a new pod or template with too many containers. `at`: the path of the list that is too long. */
 export function containerExcess(at: string, count: number): readonly Problem[] {
   if (count <= mostContainers) return []
   const message = `Too many: ${count}: must have at most ${mostContainers} containers and init containers`
   return [{ field: at, reason: 'FieldValueTooMany', message }]
 }
 
-/** Of a pod with its defaults filled in. */
+/** Problems of a pod with its defaults. */
 export function podProblems(pod: Pod): readonly Problem[] {
   const { metadata, spec } = pod
   const isUnbound = (spec.nodeName ?? '') === ''
@@ -35,8 +35,8 @@ export function podProblems(pod: Pod): readonly Problem[] {
 }
 
 /**
- * Of the pod template inside a workload, with its defaults filled in (`withTemplateDefaults`). `at` is the template's own
- * path, as `spec.template` (ValidatePodTemplateSpec in pkg/apis/core/validation/validation.go).
+ * Problems of the pod template inside a workload, with its defaults (`withTemplateDefaults`). `at`: the template's own
+ * path, such as `spec.template` (ValidatePodTemplateSpec in pkg/apis/core/validation/validation.go).
  */
 export function podTemplateProblems(at: string, { metadata = {}, spec }: PodTemplateSpec): readonly Problem[] {
   const specAt = `${at}.spec`
@@ -52,7 +52,7 @@ export function podTemplateProblems(at: string, { metadata = {}, spec }: PodTemp
   ]
 }
 
-/** Of a specification with its defaults filled in, which stands at the path `at`. */
+/** Problems of a specification with its defaults at the path `at`. */
 export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
   const {
     nodeName = '',

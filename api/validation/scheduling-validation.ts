@@ -13,7 +13,7 @@ import { duplicate, forbidden, invalid, notSupported, type Problem, required } f
 import { labelProblems, problemsWith } from './metadata-validation.ts'
 import { repeatedPlaces } from './repeated.ts'
 
-/** Of a pod's specification with its defaults filled in, which stands at the path `at`. */
+/** Problems of the scheduling fields of a pod's specification with its defaults at the path `at`. */
 export function schedulingProblems(at: string, spec: PodSpec): readonly Problem[] {
   const { affinity = {}, topologySpreadConstraints = [], preemptionPolicy, nodeName = '', schedulingGates = [] } = spec
   const { nodeAffinity = {}, podAffinity = {}, podAntiAffinity = {} } = affinity
@@ -42,7 +42,7 @@ export function schedulingProblems(at: string, spec: PodSpec): readonly Problem[
   ]
 }
 
-/** Of a selector for nodes. `field` is the path of its terms. */
+/** Problems of a node selector. `field`: the path of its terms. */
 export function nodeTermsProblems(field: string, terms: readonly NodeSelectorTerm[]): readonly Problem[] {
   if (terms.length === 0) return [required(field, 'must have at least one node selector term')]
   return terms.flatMap((term, index) => nodeTermProblems(`${field}[${index}]`, term))

@@ -18,7 +18,7 @@ export function shareValue(share: number | string): number {
   return typeof share === 'number' ? share : Number.parseInt(share, 10) || 0
 }
 
-/** Of `all`, rounded as asked; parts of a pod do not exist. */
+/** The number, or the percentage of `all`, rounded to whole pods. */
 export function scaledShare(share: number | string, all: number, round: 'up' | 'down'): number {
   if (typeof share === 'number') return share
   const exact = (shareValue(share) * all) / 100

@@ -15,7 +15,7 @@ export function countProblems(field: string, count: number | undefined): readonl
   return [invalid(field, count, limit)]
 }
 
-/** Of a selector that must select something. `of`: as messages call the kind. */
+/** Problems of a selector, which must not be empty. `of`: the kind's name in messages. */
 export function workloadSelectorProblems(
   field: string,
   selector: LabelSelector | undefined,
@@ -30,7 +30,10 @@ export function workloadSelectorProblems(
   ]
 }
 
-/** Of a template that the selector, at `selectorField`, must select; its pods run until they are deleted. `kind`: in messages. */
+/**
+ * Problems of a template whose pods run until they are deleted. The selector, at `selectorField`, must match it.
+ * `kind`: its name in messages.
+ */
 export function lastingTemplateProblems(
   { field, selectorField, kind }: { readonly field: string; readonly selectorField: string; readonly kind: string },
   template: PodTemplateSpec,
@@ -52,7 +55,7 @@ export function lastingTemplateProblems(
   ]
 }
 
-/** Of counts of a status, none of which may be more than `status.replicas`. */
+/** Problems of the counts of a status, none of which may exceed `status.replicas`. */
 export function statusCountProblems(
   status: { readonly replicas?: number; readonly readyReplicas?: number; readonly availableReplicas?: number },
   more: { readonly [field: string]: number | undefined },

@@ -1,12 +1,12 @@
-/** Names that are valid, and no DNS labels. */
+/** Warnings about names that are valid, but not DNS labels. */
 import { dnsLabelProblem } from '../names.ts'
 
-/** Of an object whose name its pods have theirs of, as a Deployment. */
+/** Warnings of an object whose pods get their names from its own, such as a Deployment. */
 export function podNamesWarnings(name: string): readonly string[] {
   return labelWarnings(name, 'Pod names and hostnames')
 }
 
-/** Of a pod. */
+/** Warnings of a pod. */
 export function hostnameWarnings(name: string): readonly string[] {
   return labelWarnings(name, "the Pod's hostname")
 }

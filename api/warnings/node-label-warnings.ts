@@ -17,7 +17,7 @@ export function deprecatedNodeLabel(label: string): string | undefined {
   return Object.hasOwn(deprecated, label) ? deprecated[label] : undefined
 }
 
-/** Of a term that stands at the path `at`. */
+/** Warnings of a term at the path `at`. */
 export function nodeTermWarnings(at: string, { matchExpressions = [] }: NodeSelectorTerm): readonly string[] {
   return matchExpressions.flatMap(({ key }, index) => {
     const message = deprecatedNodeLabel(key)

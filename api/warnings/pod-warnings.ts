@@ -12,12 +12,12 @@ import { hostnameWarnings } from './name-warnings.ts'
 import { deprecatedNodeLabel, nodeTermWarnings } from './node-label-warnings.ts'
 import { volumeWarnings } from './volume-warnings.ts'
 
-/** Of a new pod with its defaults. */
+/** Warnings of a new pod with its defaults. */
 export function podWarnings({ metadata, spec }: Pod): readonly string[] {
   return [...hostnameWarnings(metadata.name ?? ''), ...specWarnings('', metadata, spec)]
 }
 
-/** Of a template with its defaults that stands at the path `at`. */
+/** Warnings of a template with its defaults at the path `at`. */
 export function podTemplateWarnings(at: string, { metadata = {}, spec }: PodTemplateSpec): readonly string[] {
   return specWarnings(`${at}.`, metadata, spec)
 }

@@ -5,7 +5,7 @@ import { canonicalIPv6 } from '../text/ip-address.ts'
 const deprecatedHints = 'service.kubernetes.io/topology-aware-hints'
 const topologyMode = 'service.kubernetes.io/topology-mode'
 
-/** Of a new or changed Service that is valid, with its defaults. */
+/** Warnings of a new or changed Service that is valid, with its defaults. */
 export function serviceWarnings({ metadata, spec = {} }: Service): readonly string[] {
   const { type, clusterIP = '', clusterIPs = [], externalIPs = [], externalName = '', loadBalancerIP = '' } = spec
   const isSet = clusterIP !== '' && clusterIP !== noClusterIP

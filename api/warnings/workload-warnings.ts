@@ -3,7 +3,7 @@ import type { CronJob } from '../batch/cron-job.ts'
 import type { JobSpec } from '../batch/job.ts'
 import { podTemplateWarnings } from './pod-warnings.ts'
 
-/** Of the specification of a Job with its defaults that stands at the path `at` (pkg/api/job/warnings.go). */
+/** Warnings of a Job's specification with its defaults at the path `at` (pkg/api/job/warnings.go). */
 export function jobSpecWarnings(at: string, spec: JobSpec): readonly string[] {
   const { completionMode, completions = 0, parallelism = 0, template } = spec
   const isLarge = completionMode === 'Indexed' && completions > 100_000 && parallelism > 10_000
@@ -13,7 +13,10 @@ export function jobSpecWarnings(at: string, spec: JobSpec): readonly string[] {
   return [...(isLarge ? [`${at}: ${because}`] : []), ...podTemplateWarnings(`${at}.template`, template)]
 }
 
-/** Of a CronJob that is changed: a new one is refused. The path is that of Kubernetes. */
+/**
+ * Warnings of a changed CronJob: a new one with a time zone in its schedule is rejected. The path `spec.spec.schedule`
+ * is that of Kubernetes.
+ */
 export function scheduleWarnings({ spec: { schedule = '' } }: CronJob): readonly string[] {
   const page = 'https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/'
   return schedule.includes('TZ')

@@ -1,10 +1,10 @@
-/** apps/v1 ReplicaSet: so many pods of one template. */
+/** apps/v1 ReplicaSet: a number of pods of one template. */
 import { LabelSelectorSchema, ObjectMetaSchema } from '../meta.ts'
 import { PodTemplateSpecSchema } from '../pod.ts'
 import { type Described, field, integer, listBy, object, oneOf, optional, pointer } from '../schema.ts'
 import { conditionFields } from './condition-fields.ts'
 
-/** Of a ReplicaSet, and of a ReplicationController. */
+/** Status fields of a ReplicaSet and a ReplicationController. */
 export const replicaStatusFields = {
   replicas: field(1, integer),
   fullyLabeledReplicas: field(2, optional(integer)),
