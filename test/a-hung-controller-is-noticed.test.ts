@@ -15,7 +15,7 @@ test('a stopped controller is noticed within its grace period and the time of an
   const stopped = performance.now()
   const lost = await agent.logged('Connection to the control plane lost, trying until it is back', 90_000)
   const tookSeconds = (performance.now() - stopped) / 1000
-  // Of a heartbeat, or of a report that was under way.
+  // Error of a heartbeat, or of a report that was under way.
   t.match(lost, { error: /does not answer|no answer within 20 s/ })
   // A heartbeat is up to 4 % later than its period.
   t.ok(tookSeconds < graceSeconds * 1.04 + answerSeconds + 2, `noticed after ${tookSeconds.toFixed(1)} s`)

@@ -46,7 +46,7 @@ test('clients of Debian 13 work unmodified', { skip: whyNoClientRoot() }, async 
 
 type GoProgram = {
   readonly root: string
-  /** Of its namespace and its account. */
+  /** Name of its namespace and its account. */
   readonly name: string
   readonly env: readonly { readonly name: string; readonly value: string }[]
 }

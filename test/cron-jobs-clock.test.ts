@@ -22,7 +22,7 @@ test('a date that jumps starts one Job for all that were missed, and none twice'
 }, async (t) => {
   const folder = await temporaryFolder(t)
   const file = join(folder, 'date')
-  /** Of the controller: so much later, and up to a minute more, so that the next minute begins soon. */
+  /** Sets the controller's clock this much ahead, plus up to a minute, so that the next minute begins soon. */
   const setDate = async (laterMs: number) => {
     const offsetMs = laterMs + untilMinuteMs(Date.now()) - soonMs
     await writeFile(`${file}.new`, `${offsetMs < 0 ? '-' : '+'}${Math.abs(offsetMs) / 1000}\n`)

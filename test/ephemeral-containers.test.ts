@@ -54,7 +54,7 @@ test('kubectl debug adds a container that sees its target’s processes; gates h
 
   // Not with patch: it has no such subresource until kubectl 1.32.
   const debugged = JSON.parse(await kubectl('get', 'pod', 'web', '-o', 'json'))
-  // Of whatever version: the agent reports meanwhile.
+  // Without a version: the agent reports meanwhile.
   const metadata = { ...debugged.metadata, resourceVersion: undefined }
   const without = JSON.stringify({ ...debugged, metadata, spec: { ...debugged.spec, ephemeralContainers: [] } })
   const path = '/api/v1/namespaces/default/pods/web/ephemeralcontainers'

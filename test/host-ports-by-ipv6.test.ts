@@ -1,4 +1,4 @@
-/** The rules of host ports of IPv6 in real kernels: who reaches a pod by them, and which address it sees. */
+/** The rules of IPv6 host ports in real kernels: who reaches a pod by them, and which address it sees. */
 import { test } from 'tap'
 import { conntrackFlows } from '../agent/adapters/network/conntrack.ts'
 import { type HostPortTargets, hostPortTargets, isStaleHostFlow } from '../agent/network/host-ports/host-port-flows.ts'

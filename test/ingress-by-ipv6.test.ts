@@ -1,4 +1,4 @@
-/** The proxy of Ingresses with clients and Services of IPv6: HAProxy with the files that the controller makes, in a network namespace of its own. */
+/** The proxy of Ingresses with IPv6 clients and Services: HAProxy with the files that the controller makes, in a network namespace of its own. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { whyNoProxy } from './support/proxy-image.ts'
 import { eventually } from './support/wait.ts'
 
 const skip = whyNoRules() || whyNoProxy()
-/** Of the pod of the proxy, and of Services of IPv4 and of IPv6 alone. */
+/** Addresses of the proxy's pod; below, those of an IPv4-only and an IPv6-only Service. */
 const ofPod = { ipv4: '192.168.7.1', ipv6: 'fd00:7::1' }
 const [ipv4Service, ipv6Service] = ['10.96.0.7', 'fd00:10:96::8']
 const kernelFile = '/proc/net/if_inet6'

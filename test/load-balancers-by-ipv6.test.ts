@@ -26,7 +26,7 @@ const service = (name: string, families: object) => ({
   },
 })
 const ownPort = 8022
-/** Of the machines and the stranger, on their link. */
+/** Address of a machine, or of the stranger, on their link. */
 const linkAddress = (number: number) => `fd00:9::${number}`
 const [web, alone] = ['fd00:9::240', 'fd00:9::241'] as const
 

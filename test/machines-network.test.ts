@@ -13,7 +13,7 @@ import { eventually } from './support/wait.ts'
 
 const image = 'test/busybox:1'
 const names = ['pi-1', 'pi-2'] as const
-/** Of a container, to its output: with the clock of `systemctl show`. */
+/** Prints the time in a container, by the clock of `systemctl show`. */
 const now = '$(cut -d " " -f 1 /proc/uptime)'
 
 const request = (service: string) => `timeout 1 wget -q -O - http://${service}/cgi-bin/from`
@@ -141,7 +141,9 @@ type Run = {
   readonly dockerS: number
 }
 
-/** Of the pod since the machine's last boot, in seconds of the kernel's clock; undefined: it has no answer yet. */
+/**
+ * Last run of the pod since the machine's last boot, in seconds of the kernel's clock; undefined: it has no answer yet.
+ */
 async function lastRun(machine: Machine): Promise<Run | undefined> {
   const output = await machine.run(`docker logs $(${containers} --quiet)`)
   const run = output.slice(output.lastIndexOf('started '))

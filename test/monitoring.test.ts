@@ -49,7 +49,10 @@ test('every alert is tested, and described on the page', async (t) => {
   }
 })
 
-/** Of sensors and kernel features that a test machine need not have, and of problems that this fleet does not have. */
+/**
+ * Metrics of sensors and kernel features that a test machine need not have, and of problems that this fleet does not
+ * have.
+ */
 const notEverywhere =
   /node_thermal|node_hwmon|bramble_flash|node_pressure|node_disk|cfs_throttled|container_fs_writes|^ALERTS/
 

@@ -43,7 +43,7 @@ function isConnected({ message }: { readonly message: string }): boolean {
 type NodeConnection = {
   readonly host: string
   readonly port: number
-  /** Of the controller: its authority issues the certificate. */
+  /** Data directory of the controller, whose authority issues the certificate. */
   readonly dataDir: string
   readonly nodeName: string
 }

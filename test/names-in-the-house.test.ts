@@ -8,7 +8,7 @@ import { eventually } from './support/wait.ts'
 
 type Ending = Parameters<typeof ownSpace>[0]
 
-/** What agents run, with the node's name and its address of IPv4; it prints warnings. */
+/** What agents run, with the node's name and its IPv4 address; it prints warnings. */
 const publisher = (name: string, address: string) => {
   const modules = [
     'agent/network/mdns/mdns-manager',
@@ -217,7 +217,7 @@ test('a node publishes its addresses of both families, by messages of both', { s
     [client, 9],
   ] as const)
     await space.run('ip', '-6', 'address', 'add', `fd00:7::${number}/64`, 'dev', 'eth0', 'nodad')
-  // Of a load balancer: deprecated. And one that is temporary would change with the hour.
+  // A load balancer's address is deprecated; a temporary address would change with the hour.
   const balancer = ['fd00:7::240/128', 'dev', 'eth0', 'home', 'noprefixroute', 'nodad', 'preferred_lft', '0']
   await node.run('ip', '-6', 'address', 'add', ...balancer)
   const linkAddress = async ({ run }: OwnSpace) =>
@@ -251,7 +251,7 @@ test('a node publishes its addresses of both families, by messages of both', { s
   t.equal(await ask(client, 'pi-2.local', 1_000), 'silent', 'a name of another')
   t.equal((await client.run(process.execPath, '-e', asker('pi-1.local', 20_000))).trim(), '192.168.7.5', 'by IPv4')
 
-  // It sends no packets of IPv4: the name is found to be taken by messages of IPv6 alone.
+  // It sends no IPv4 packets: the name is found to be taken by IPv6 messages alone.
   await other.run(
     'nft',
     'add table ip none; add chain ip none out { type filter hook output priority 0; policy drop; }',

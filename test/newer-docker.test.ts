@@ -15,10 +15,10 @@ const families = ['IPv4', 'IPv6'] as const
 type Family = (typeof families)[number]
 type Addresses = Readonly<Record<Family, string>>
 
-/** Of either family, as a pod sees it. */
+/** Address of the client, of either family, as a pod sees it. */
 const seenBy = (output: string) => /from \[?(?:::ffff:)?([0-9a-f.:]+)\]?/.exec(output)?.[1]
 
-/** The stranger and the machines have addresses of IPv6 on their link. */
+/** The stranger and the machines have IPv6 addresses on their link. */
 async function linkAddresses({ first, second, stranger }: RoutedMachines) {
   const of = async ({ run, address }: Space, last: number): Promise<Addresses> => {
     await run('ip', '-6', 'address', 'add', `fd00:9::${last}/64`, 'dev', 'host0', 'nodad')

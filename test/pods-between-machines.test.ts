@@ -30,7 +30,7 @@ async function withPods(machines: RoutedMachines) {
       const read = ['get', 'pod', name, '-o', 'jsonpath={.status.phase} {.status.podIP}']
       return /^Running ([\d.]+)$/.exec(await controller.kubectl(...read))?.[1]
     })
-  /** Of a request to this pod: the address it came from, as the pod sees it. */
+  /** Source address of a request from this pod, as the other pod sees it. */
   const asks = async (pod: string, address: string, port?: number) =>
     seenBy((await machines.inNetworkOf(pod, requestTo('/cgi-bin/from', address, port))).stdout)
   const askedBy = async ({ tryRun }: Space, address: string, port?: number) =>

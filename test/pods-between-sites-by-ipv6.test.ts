@@ -20,11 +20,11 @@ import { eventually } from './support/wait.ts'
 
 const ranges = { pods: ['10.244.0.0/16', 'fd00:10:244::/56'], services: ['10.96.0.0/12', 'fd00:10:96::/112'] }
 const settings = { clusterCIDR: ranges.pods.join(), serviceCIDR: ranges.services.join() }
-/** Of bramble-wg. */
+/** MTU of bramble-wg. */
 const mtu = 1420
 const names = ['east', 'west', 'middle'] as const
 type Name = (typeof names)[number]
-/** Of each pair of different ones. */
+/** Ordered pairs of different machines. */
 const pairs = names.flatMap((from) => names.flatMap((to) => (from === to ? [] : [[from, to] as const])))
 
 /** Addresses of IPv6, of the pod on each machine and of the machine's end of the tunnel. */
@@ -204,7 +204,7 @@ async function forgeInTunnel(t: Test, { sites: { west, middle }, pods, ends }: W
 
 const middleAddress = 'fd00:9::1'
 
-/** On the link of the node in the middle, both with addresses of IPv6. */
+/** On the link of the node in the middle, both with IPv6 addresses. */
 async function withStranger(t: Test, { network, middle }: NatSites): Promise<Space> {
   const stranger = await plugged(t, network)
   for (const [{ run }, address] of [[middle, middleAddress] as const, [stranger, 'fd00:9::2'] as const])

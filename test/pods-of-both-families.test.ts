@@ -15,10 +15,10 @@ import { eventually } from './support/wait.ts'
 const both = { clusterCIDR: '10.244.0.0/16,fd00:10:244::/56', serviceCIDR: '10.96.0.0/12,fd00:10:96::/112' }
 const ofIPv4 = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
 
-/** Of IPv6, as a pod sees it. */
+/** IPv6 address of the client, as a pod sees it. */
 const seenBy = (output: string) => /from \[?([0-9a-f:]+)\]?/.exec(output)?.[1]
 
-/** The stranger and the machines have addresses of IPv6 on their link: fd00:9::1 to ::3. */
+/** The stranger and the machines have IPv6 addresses on their link: fd00:9::1 to ::3. */
 async function withAddresses(machines: RoutedMachines): Promise<void> {
   for (const [index, { run }] of [machines.first, machines.second, machines.stranger].entries())
     await run('ip', '-6', 'address', 'add', `fd00:9::${index + 1}/64`, 'dev', 'host0', 'nodad')
@@ -41,7 +41,7 @@ async function withPods(
 
 function asking({ controller, inNetworkOf }: RoutedMachines) {
   return {
-    /** Of a pod that runs with both. */
+    /** Addresses of a running pod with both families. */
     addressesOf: (name: string, count = 2) =>
       eventually(`${count} addresses of ${name}`, async () => {
         const read = ['get', 'pod', name, '-o', 'jsonpath={.status.phase} {.status.podIPs[*].ip}']

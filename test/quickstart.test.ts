@@ -230,7 +230,7 @@ function taints(data: string, node: string): Promise<string> {
   return shown(data, 'get', 'node', node, '-o', 'jsonpath={.spec.taints}')
 }
 
-/** Of the pods of the fleet; '' without a network between nodes. */
+/** Range of the fleet's pods; '' without a network between nodes. */
 function rangeOf(data: string): Promise<string> {
   return shown(data, '-n', 'kube-public', 'get', 'cm', 'cluster-info', '-o', 'jsonpath={.data.clusterCIDR}')
 }

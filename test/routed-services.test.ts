@@ -23,7 +23,7 @@ const container = {
 }
 const labels = { app: 'web' }
 const who = '/cgi-bin/who'
-/** Of a request that has an answer: a busy machine takes seconds to start the program that gives it. */
+/** Timeout of a request that is answered: a busy machine takes seconds to start the program that answers. */
 const patienceMs = 10_000
 
 const podOn = (name: string, nodeName: string, spec: object = {}) => ({

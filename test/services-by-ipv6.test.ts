@@ -49,7 +49,7 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
   const use = async (given: Given) => {
     for (const node of fleet.nodes) await node.apply([dualStack(given)])
   }
-  /** Of one question a silence may be the answer: it is not waited for as long. */
+  /** A single question may have no answer at all, so its wait is short. */
   const answers = async (from: EndpointProgram, asked: Asked) =>
     [...new Set(await from.ask({ times: 12, ...(asked.times !== 1 && { patienceMs: 10_000 }), ...asked }))].sort()
   const at = ({ address }: BareNode) => ({ address, port: 30080 })

@@ -189,7 +189,7 @@ function watchPods(kubeconfig: string, teardown: (end: () => Promise<unknown>) =
   return startProgram(['kubectl', '--kubeconfig', kubeconfig, ...args], teardown)
 }
 
-/** Of the pods of web that run and are not leaving, after each event. */
+/** Most pods of web that ran and were not leaving at once, after each event. */
 function mostAtOnce({ lines }: Program): number {
   const running = new Set<unknown>()
   let most = 0

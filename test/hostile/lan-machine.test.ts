@@ -30,7 +30,7 @@ import {
 } from './support/lan-messages.ts'
 
 const mdns = { to: '224.0.0.251', port: 5353 }
-/** Of the attacks on one part; all of them take less than a minute. */
+/** Duration of the attacks on one part; all of them together take less than a minute. */
 const seconds = 4
 
 test('an attacker on the link of the nodes', { skip: whyNoRoutedMachines() }, async (t) => {
@@ -222,7 +222,7 @@ async function countedAt({ first }: AttackedLink, address: string) {
   }
 }
 
-/** Of a health check of the attacker, which is a machine of the house; 0: there is no answer. */
+/** Status of a health check by the attacker, which is a machine of the local network; 0: no answer. */
 async function statusOf({ stranger }: AttackedLink, url: string): Promise<number> {
   const script = `fetch('${url}', { signal: AbortSignal.timeout(2000) }).then(({ status }) => console.log(status), () => console.log(0))`
   const { stdout } = await stranger.tryRun(process.execPath, '-e', script)

@@ -355,7 +355,7 @@ async function registered(api: ApiAttacker): Promise<void> {
   await api.sendJson('POST', '/api/v1/nodes', node)
 }
 
-/** Of a node whose status has no capacity: docs/kubernetes-api.md. */
+/** Limit for a node whose status has no capacity: docs/kubernetes-api.md. */
 const mostMirrors = 110
 
 /** It refers to a Secret. */

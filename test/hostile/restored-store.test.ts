@@ -403,7 +403,7 @@ async function runWithSecret(controller: Controller, name: string, secret: Secre
   await runPod(controller, name, honest, secret)
 }
 
-/** Of pods `web` and `late`: each container, and since when it runs. */
+/** Containers of the pods `web` and `late`, with their start times. */
 async function containersOf({ docker }: AttackedFleet) {
   const all = await docker.docker.listContainers({ all: true })
   const own = all.filter(({ Labels }) => ['web', 'late'].includes(Labels['io.kubernetes.pod.name'] ?? ''))

@@ -26,7 +26,7 @@ type ListedEvent = { readonly reason: string; readonly lastTimestamp: string }
 
 export type AgentsNeeds = {
   readonly controller: Controller
-  /** Of the agents' data. */
+  /** Folder of the agents' data. */
   readonly folder: string
   readonly count: number
   /** How many are started at a time. */
@@ -89,7 +89,7 @@ function podName(node: string): string {
   return `on-${node}`
 }
 
-/** Of each pod: its container and restarts, and whether it is being deleted; in order. */
+/** State of each pod: its container and restarts, and whether it is being deleted; sorted. */
 export async function podStates(session: ApiSession): Promise<readonly string[]> {
   const { items } = await listed<ListedPod>(session, '/api/v1/namespaces/default/pods')
   return items

@@ -27,7 +27,7 @@ export type Written = {
   longestGapMs: number
 }
 
-/** -1: it is no counter. */
+/** -1: it is not a counter. */
 export const numberOf = (object: unknown): number => Number((object as CountingMap | undefined)?.data?.n ?? -1)
 const versionOf = (object: unknown): string => (object as CountingMap).metadata.resourceVersion
 

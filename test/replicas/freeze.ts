@@ -50,7 +50,7 @@ export async function freezeLeader(t: Test, { seconds, writers }: Freeze) {
   const sentBefore = sent
   await second.program.logged('Controller ready', 60_000)
   const ledMs = performance.now() - frozenMs
-  // Of answers that had left it before, the last have arrived by now.
+  // The last answers that had left the frozen leader have arrived by now.
   const acceptedBefore = accepted.length
   const values = async () => {
     const found: number[] = []

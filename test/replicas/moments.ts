@@ -8,9 +8,9 @@ type Instant = number
 
 export type FailOverLogs = {
   readonly killedMs: Instant
-  /** Of the controller that takes over. */
+  /** Log of the controller that takes over. */
   readonly standby: readonly LogLine[]
-  /** Of each agent. */
+  /** Log of each agent. */
   readonly agents: readonly (readonly LogLine[])[]
   /** When its MQTT port accepted a connection. */
   readonly openedMs: Instant

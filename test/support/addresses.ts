@@ -5,8 +5,8 @@ import { createServer } from 'node:net'
 
 /**
  * The first three numbers of a `/20` that no other test of this machine gets while this process lives: `10.64.16`, and
- * with it `10.64.17` to `10.64.31`. Of no engine's bridge and no test machine: those are in 10.128.0.0/9.
- * Of no Service either: by default those are in 10.96.0.0/12.
+ * with it `10.64.17` to `10.64.31`. No engine's bridge and no test machine uses them (those are in 10.128.0.0/9), and
+ * no Service: by default those are in 10.96.0.0/12.
  */
 export async function ownAddresses(): Promise<string> {
   for (;;) {

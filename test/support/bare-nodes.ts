@@ -15,7 +15,7 @@ import { type OwnSpace, ownSpace } from './own-space.ts'
 export type BareNode = {
   readonly name: string
   readonly address: string
-  /** Of its pods: `10.244.N.`, `fd00:10:244:N::`. */
+  /** Prefix of its pods' addresses: `10.244.N.`, `fd00:10:244:N::`. */
   readonly pods: string
   readonly space: OwnSpace
   /** A program on the network of the node itself. */
@@ -36,11 +36,11 @@ export type AddressPlan = {
   readonly link: string
   readonly linkBits: number
   readonly podRange: string
-  /** Of the pods of a node. */
+  /** Address prefix of the pods of a node. */
   readonly pods: (node: number) => string
   readonly podBits: number
   readonly serviceRange: string
-  /** Of the addresses of load balancers. */
+  /** Range of load balancer addresses. */
   readonly balancerRange: string
   /** Forwards packets, and passes those between ports of a bridge through the rules. */
   readonly settings: readonly string[]
@@ -91,7 +91,7 @@ async function plugIn(t: Ending, wire: OwnSpace, plan: AddressPlan, number: numb
   return space
 }
 
-/** Of IPv6 without duplicate address detection, during which an address is not used. */
+/** IPv6 without duplicate address detection, during which an address is not used. */
 async function addAddress(space: OwnSpace, address: string, device: string) {
   await space.run('ip', 'address', 'add', address, 'dev', device, ...(address.includes(':') ? ['nodad'] : []))
 }

@@ -37,7 +37,7 @@ export type TestDockerd = {
   readonly socket: string
   /** The engine's own client, for looking at the world behind the agent's back. */
   readonly docker: Dockerode
-  /** Of the network its containers are on: `10.x.y`. */
+  /** Prefix of the network its containers are on: `10.x.y`. */
   readonly subnet: string
   readonly rootDirectory: string
   /** Below which all its containers are, in each hierarchy: `bramble-test-1234`. */
@@ -64,13 +64,13 @@ export type DockerdSettings = {
   readonly liveRestore?: boolean
   /** As on Raspberry Pi OS: for this engine the kernel has no memory controller. See `whyNotWithoutMemory`. */
   readonly withoutMemoryCgroup?: boolean
-  /** The network namespace that it and its containers are in; left out: that of this process. */
+  /** The network namespace that it and its containers are in; default: that of this process. */
   readonly space?: string | undefined
   /** It makes the rules of iptables and forwards, as an installed one does. Only in a network namespace of its own. */
   readonly withRules?: true
   /** In place of a folder of its own: for example a small file system. */
   readonly dataRoot?: string
-  /** Of another Debian, whose /usr it sees in place of that of this host: see `newestDockerRoot`. */
+  /** Root of another Debian, whose /usr replaces that of this host: see `newestDockerRoot`. */
   readonly root?: string | undefined
 }
 
@@ -215,7 +215,10 @@ function ownEnvironment(folders: readonly string[]): NodeJS.ProcessEnv {
   return { ...rest, PATH: [...folders, PATH].join(':') }
 }
 
-/** Of the engine and all that it starts, such as runc and iptables: with the libraries that they were made for. */
+/**
+ * Command that runs the engine and all that it starts, such as runc and iptables, with the libraries they were built
+ * for.
+ */
 function withFilesOf(root: string): readonly string[] {
   return ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /usr && exec "$@"', join(root, 'usr')]
 }

@@ -6,13 +6,13 @@ export type Asked = {
   readonly protocol?: 'tcp' | 'udp'
   readonly address: string
   readonly port: number
-  /** One after the other. */
+  /** Number of requests, one after the other. */
   readonly times?: number
-  /** Of the asker; an endpoint of UDP stays with the flow that it makes. */
+  /** Source port; a UDP endpoint stays with the flow that it makes. */
   readonly fromPort?: number
-  /** Of an HTTP server; its body is the answer. */
+  /** Path on an HTTP server; the answer is its body. */
   readonly path?: string
-  /** How long a silence is waited for, in milliseconds; left out: 1.5 s. For answers that come, however busy the machine. */
+  /** Milliseconds to wait for an answer. Default: 1.5 s. Long enough for an expected answer of a busy machine. */
   readonly patienceMs?: number
 }
 
@@ -93,7 +93,7 @@ const listen = ({ port, protocol }) => new Promise((resolve, reject) => {
   socket.on('message', (_, { address, port: to }) => socket.send(name + ' ' + address, to, address))
   socket.on('error', reject).bind(port, host, () => resolve([]))
 })
-// Of a program that got no turn for a while one step passes, and what arrived meanwhile is read before the next one.
+// A program that got no turn for a while counts one step, and reads what arrived meanwhile before the next one.
 const onSilence = (act, patienceMs) => {
   let steps = 0
   const timer = setInterval(() => { if (++steps * 100 >= patienceMs) { clearInterval(timer); act() } }, 100)

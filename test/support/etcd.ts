@@ -25,7 +25,7 @@ export interface EtcdMember {
   /** `http://127.0.0.1:PORT`, or with https. */
   readonly url: string
   readonly port: number
-  /** Of its process, while it runs. */
+  /** PID of its process, while it runs. */
   readonly pid: number | undefined
   /** Again on its data, if it was there before. Resolves when it takes part in a cluster that has a leader. */
   start(): Promise<void>

@@ -6,7 +6,7 @@ import { eventually } from './wait.ts'
 export type SeenFailure = {
   /** From the end of the agent. */
   readonly seconds: number
-  /** Of the Ready condition, in the version of the Node that ended the wait. */
+  /** Message of the Ready condition, in the version of the Node that ended the wait. */
   readonly message: string
 }
 

@@ -53,15 +53,15 @@ export type ControllerOptions = {
   readonly settings?: Readonly<Record<string, unknown>>
   readonly apiPort?: number
   readonly mqttPort?: number
-  /** Of its ports; left out: a loopback address. */
+  /** Address of its ports. Default: a loopback address. */
   readonly address?: string
   /** Added to the environment of this process. */
   readonly env?: NodeJS.ProcessEnv
-  /** A configuration file that is there; left out: one with `settings`. */
+  /** A configuration file that is there; default: one with `settings`. */
   readonly config?: string
-  /** Where others reach it, through a load balancer; left out: at `address`. */
+  /** Where others reach it, through a load balancer; default: at `address`. */
   readonly advertised?: string
-  /** Of several controllers, another one leads; 'perhaps': whichever is first. */
+  /** Another one of several controllers leads; 'perhaps': the first to start leads. */
   readonly standsBy?: true | 'perhaps'
   /** Process IDs of its own, as on another machine: others cannot see that it has ended. Only SIGKILL ends it. */
   readonly ownPids?: true
@@ -71,8 +71,8 @@ export type ControllerOptions = {
 const prefixes = new Map<string, Promise<string>>()
 
 /**
- * Of its own for each fleet: several run on this machine at once, their engines' bridges stand side by side, and none may
- * take a controller's ports while it is away.
+ * Addresses of one fleet alone: several run on this machine at once, their engines' bridges exist side by side, and
+ * none may take a controller's ports while it is stopped.
  */
 async function addressesFor(dataDir: string): Promise<{ readonly pods: string; readonly controller: string }> {
   const prefix = prefixes.get(dataDir) ?? ownAddresses()
@@ -154,9 +154,9 @@ export function agentCommand(...args: readonly string[]): Promise<Outcome> {
 export type AgentOptions = {
   readonly dataDir: string
   readonly dockerSocket: string
-  /** The network namespace that it runs in; left out: that of this process. */
+  /** The network namespace that it runs in; default: that of this process. */
   readonly space?: string | undefined
-  /** Where it finds the files of the machine; left out: those of this host. */
+  /** Where it finds the files of the machine; default: those of this host. */
   readonly root?: string | undefined
   readonly settings?: Readonly<Record<string, unknown>>
   /** Added to the environment of this process. */

@@ -17,7 +17,7 @@ import { image } from './pods.ts'
 import type { Program } from './program.ts'
 
 export type FleetOptions = {
-  /** Of its nodes; one by the name pi-1 when left out. */
+  /** Names of its nodes. Default: pi-1. */
   readonly names?: readonly string[]
   readonly controller?: ControllerOptions['settings']
   /** Containers reach the controller, too: at the address of this machine on the engine's bridge. */
@@ -26,7 +26,7 @@ export type FleetOptions = {
   readonly network?: NatNetwork
   /** Called with the controller, which others reach at `address` only: what is in front of it there. */
   readonly front?: (controller: Controller, address: string) => Promise<void>
-  /** Of every agent. */
+  /** Settings of every agent. */
   readonly agents?: AgentOptions['settings']
 }
 

@@ -34,12 +34,12 @@ export type LoadBalancerNeeds = {
 export type BackendState = {
   readonly name: string
   readonly status: string
-  /** Of the answer to the last health check; 0: there was none. */
+  /** Status code of the last health check; 0: no answer. */
   readonly lastCode: number
 }
 
 export type LoadBalancer = {
-  /** Of each server of this backend. */
+  /** State of each server of this backend. */
   states(backend: string): Promise<readonly BackendState[]>
 }
 

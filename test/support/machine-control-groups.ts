@@ -26,7 +26,7 @@ export async function removeControlGroups(id: string): Promise<void> {
   for (const hierarchy of await hierarchies()) await removeGroup(join(hierarchy, id))
 }
 
-/** Of v2 alone it is the folder itself, else one a controller. */
+/** Folders of the hierarchies: with v2 alone the mount itself, else one for each controller. */
 async function hierarchies(): Promise<readonly string[]> {
   if (await exists(join(mounted, 'cgroup.procs'))) return [mounted]
   const names = await readdir(mounted)

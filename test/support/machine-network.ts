@@ -14,9 +14,9 @@ export type MachineNetwork = {
 }
 
 export type Plug = {
-  /** Of a machine that asks for it: one that is free for it. */
+  /** Address of the machine. A machine that uses DHCP gets this free one. */
   readonly address: string
-  /** Of its end of the cable, the same at each boot. */
+  /** MAC address of its end of the cable, the same at each boot. */
   readonly mac: string
   /** A network name space in the state in which a machine finds it when it is switched on. */
   fresh(): Promise<string>
@@ -29,8 +29,8 @@ export type Plug = {
 }
 
 /**
- * Of a bridge that has an address. Else it would be the lowest of its ports: when one comes or goes, others send to an address that is gone,
- * until they have resolved it again. Docker sets it for its bridges, too.
+ * MAC address of a bridge that has an address. Otherwise it would be the lowest of its ports: when one comes or goes,
+ * others send to an address that is gone, until they have resolved it again. Docker sets it for its bridges, too.
  */
 export const bridgeMac = '02:62:00:00:00:01'
 
@@ -153,5 +153,5 @@ function plugFor({ id, bridge, gateway, address, dhcp }: PlugOptions): Plug {
   }
 }
 
-/** Of no machine: what is sent there is lost. */
+/** MAC address of no machine: packets to it are lost. */
 const unusedAddress = '02:00:00:00:00:01'

@@ -42,14 +42,14 @@ export type Machine = {
   readonly name: string
   /** Where it is reached, and where it reaches this host. With `dhcp`: an address for it that no other machine has. */
   readonly address: string
-  /** Of its link, for its DHCP server. */
+  /** MAC address of its link, for its DHCP server. */
   readonly mac: string
   readonly hostAddress: string
   /** How many times it booted, to the end. */
   readonly boots: number
   /** How many times it began to. */
   readonly starts: number
-  /** Of its process 1 as this host numbers it; undefined while it is off. */
+  /** PID of its process 1 on this host; undefined while it is off. */
   readonly initPid: number | undefined
   /** Path on this host, good while the machine is on. */
   readonly dockerSocket: string

@@ -87,7 +87,7 @@ export async function mosquittoFleet(t: Teardown, nodes: readonly string[]): Pro
     lists += 1
     const facts = {
       ...{ folder: files, port, ...server, authorities: authority.trusted, nodes: names },
-      // Of two lists the later one counts.
+      // Clients use the later of two lists: each write is a second newer.
       revocations: revocationList(authority, { revoked, nowMs: nowMs - 60_000 + lists * 1_000 }),
       controller: peerControllerIdentity.user,
     }

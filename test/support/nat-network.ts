@@ -9,13 +9,13 @@ import { command, commandOrThrow, inSpace } from './machine-commands.ts'
 import { isRoot, skipWithout } from './missing-parts.ts'
 
 export type NatNetwork = {
-  /** Of this host, for the nodes. */
+  /** Address of this host, for the nodes. */
   readonly hostAddress: string
   /** Its interface to the router. */
   readonly hostInterface: string
-  /** Of the router, from which all connections of the nodes come. */
+  /** Address of the router, from which all connections of the nodes come. */
   readonly natAddress: string
-  /** Of the nodes, which is not known here. */
+  /** Address of the nodes, behind the NAT: this host does not see it. */
   readonly nodeAddress: string
   /** The network namespace of the nodes. */
   readonly space: string

@@ -140,11 +140,11 @@ async function home(t: Test, router: Space): Promise<Pick<Space, 'space' | 'run'
 }
 
 const [eastPrefix, westPrefix] = ['fd00:8:1::', 'fd00:8:2::'] as const
-/** Of the machines, once there is a link of IPv6 between the sites. */
+/** Addresses of the machines, once there is an IPv6 link between the sites. */
 export const ipv6AddressOf = { east: `${eastPrefix}2`, west: `${westPrefix}2` } as const
 
 /**
- * A link of IPv6 between the sites, fd00:9::/64, whose routers let in WireGuard alone. The machine that both reach has an address of it
+ * An IPv6 link between the sites, fd00:9::/64, whose routers let in WireGuard alone. The machine that both reach has an address of it
  * already.
  */
 export async function linkByIPv6({ east, west, middle }: NatSites): Promise<void> {

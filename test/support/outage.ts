@@ -31,9 +31,9 @@ export function compressed(factor: number): Outage {
 
 /** Everything that an outage must not change, by name. */
 export type FleetState = {
-  /** Of each node: Ready, and since when. */
+  /** Ready and its transition time, by node. */
   readonly nodes: Readonly<Record<string, string>>
-  /** Of each pod: its node, container, Ready, since when, and whether it is being deleted. */
+  /** Node, container, Ready with its transition time, and whether it is being deleted, by pod. */
   readonly pods: Readonly<Record<string, string>>
 }
 

@@ -119,7 +119,7 @@ export async function runningNames({ docker }: TestDockerd): Promise<readonly st
   return running.flatMap((container) => container.Names)
 }
 
-/** Of all containers that are there now nothing is left. An agent, or the engine for one that was killed, may be removing some of them. */
+/** Removes all present containers. An agent, or the engine for one that was killed, may be removing some of them. */
 export async function removeAllContainers({ docker }: TestDockerd): Promise<void> {
   const ids = (await docker.listContainers({ all: true })).map(({ Id }) => Id)
   const remove = async (id: string) => {

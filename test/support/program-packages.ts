@@ -10,7 +10,7 @@ export const everywhere: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 )
 
-/** Of the packages with these the ones that are named elsewhere. */
+/** Required packages that contain these programs and are named elsewhere. */
 export const requiredPackages: readonly string[] = ['bsdutils', 'e2fsprogs', 'mount']
 
 /** The package of each other program; further ones install that package. */

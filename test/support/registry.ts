@@ -31,7 +31,7 @@ export type TestRegistry = {
   repair(): void
   /** From here on, requests without these credentials are refused. */
   demand(username: string, password: string): void
-  /** Of repositories whose blobs are being fetched at one moment: the most so far. */
+  /** Most repositories whose blobs were fetched at one moment so far. */
   readonly mostAtOnce: number
 }
 

@@ -60,10 +60,10 @@ export async function copyFiles(places: readonly ReplicaPlace[], number: number)
 
 export type PlaceOptions = {
   readonly count?: number
-  /** Of etcd. */
+  /** Members of etcd. */
   readonly members?: number
   readonly settings?: Readonly<Record<string, unknown>>
-  /** Of the first controller: as if it were on another machine. */
+  /** For the first controller: as if it were on another machine. */
   readonly ownPids?: boolean
 }
 

@@ -113,7 +113,7 @@ export async function routedMachines(
   }
 }
 
-/** Of the process that holds the network of a pod of `default`; undefined: the pod is not on this machine. */
+/** PID of the process that holds the network of a pod of `default`; undefined: the pod is not on this machine. */
 export async function sandboxPid({ docker }: TestDockerd, pod: string): Promise<number | undefined> {
   const label = [`io.kubernetes.pod.name=${pod}`, 'io.kubernetes.docker.type=podsandbox']
   const [sandbox] = await docker.listContainers({ filters: JSON.stringify({ label }) })

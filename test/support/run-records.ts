@@ -16,7 +16,7 @@ export type Run = {
 
 const inside = '/records'
 
-/** Of the spec of a pod with one container by the name `main`. `folder`: of the machine. */
+/** Specification of a pod with one container by the name `main`. `folder`: on the machine. */
 export function recordedPod(folder: string, image: string) {
   const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } })
   const script = `now() { cut -d' ' -f1 /proc/uptime; }; trap 'now >>$file; exit 0' TERM

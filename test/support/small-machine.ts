@@ -40,7 +40,7 @@ export function whyNoSmallMachine(): string | false {
 export type SmallMachine = NodeOnDocker & {
   readonly dataDirectory: string
   condition(type: string): NodeCondition['status'] | undefined
-  /** Of the node: `Reason: message`, in order. */
+  /** Events of the node: `Reason: message`, in order. */
   nodeEventTexts(): readonly string[]
   /** The final status of the pod, once it is the first to be chosen; how long it then took to stop goes to the test's output. */
   evicted(name: string): Promise<PodStatus>

@@ -33,7 +33,7 @@ const deepest = 4
 
 type Values = ReadonlyMap<string, ts.Node>
 
-/** Of TypeScript: the programs that are started by their name. */
+/** Programs that TypeScript source starts by their name. */
 export function programsInSource(path: string, text: string): readonly StartedProgram[] {
   const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
   const own = valuesOf(file)
@@ -52,7 +52,7 @@ export function programsInSource(path: string, text: string): readonly StartedPr
   return found
 }
 
-/** Of a shell script: the words where a command can be, without those that the shells and `functions` have. */
+/** Words of a shell script where a command can be, without those of the shells and `functions`. */
 export function programsInScript(
   path: string,
   text: string,

@@ -14,7 +14,10 @@ export type Wireguard = {
   readonly tool: string
   /** The folder of that program, for a PATH. */
   readonly folder: string
-  /** Of wireguard-go: another process in place of the one that has ended with its interface. The agent makes that of the kernel again. */
+  /**
+   * Starts wireguard-go again, for the process that ended with its interface. The agent creates the kernel's interface
+   * again by itself.
+   */
   again(): Promise<void>
 }
 

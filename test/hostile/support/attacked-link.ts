@@ -125,7 +125,7 @@ function judgeNames(
   t.ok(worst <= withinMs, `within ${withinMs.toFixed(0)} ms: ${worst.toFixed(0)} ms`)
 }
 
-/** Of its processor time, of all of its threads. */
+/** Processor time of all threads of the program, in seconds. */
 async function cpuSecondsDuring({ pid }: Program, attack: () => Promise<void>): Promise<number> {
   const used = async () => {
     const text = await readFile(`/proc/${pid}/stat`, 'utf8')

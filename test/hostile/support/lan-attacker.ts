@@ -17,7 +17,7 @@ export type Datagrams = {
   readonly port: number
   /** Base64; sent in turn. */
   readonly messages: readonly string[]
-  /** Source addresses, in turn; left out: that of the route. */
+  /** Source addresses, in turn; default: that of the route. */
   readonly from?: readonly string[]
   readonly fromPort?: number
   /** `to` is a group: the address of the interface that it is sent by. */
@@ -40,9 +40,9 @@ export type Connections = {
 
 export type Impostor = {
   readonly attack: 'impostor'
-  /** Of a node: it has been given to this machine. */
+  /** Address of a node, which has been given to this machine. */
   readonly address: string
-  /** Of the machine whose probes it answers. It is sent challenges, which make it probe sooner. */
+  /** Address of the machine whose probes it answers. It is sent challenges, which make it probe sooner. */
   readonly victim: string
   /** Base64, without the nonce; in turn. An empty one: the challenge is not answered. */
   readonly proofs: readonly { readonly before: string; readonly after: string }[]

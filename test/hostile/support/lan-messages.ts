@@ -19,7 +19,7 @@ function message(...parts: readonly (readonly number[])[]): Buffer {
 const longestName = [...[63, 63, 63, 61].flatMap((size) => [size, ...Array(size).fill(255)]), 0]
 const start = 12
 const loop = [0xc0, start]
-/** Of one name, that points to the byte before itself, and so on. */
+/** One name that points to the byte before itself, and so on. */
 const chain = [1, 97, ...Array.from({ length: 100 }, (_, at) => [0xc0, start + (at === 0 ? 0 : 2 * at)]).flat()]
 
 /** For the name server and for multicast DNS. */
