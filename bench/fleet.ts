@@ -220,7 +220,7 @@ type Cost = {
   readonly cpuMs: number
   /** The share of Mosquitto. */
   readonly frontMs: number
-  /** Of the members of etcd, which is in none of the others. */
+  /** CPU time of the etcd members, which is in none of the others. */
   readonly etcdMs: number
   readonly writtenBytes: number
   readonly seconds: number
@@ -288,12 +288,12 @@ function print(what: string, { work, settling, quiet, failures }: Phase, beatMs:
   )
 }
 
-/** Of a phase, for each node. */
+/** CPU time of Mosquitto in a phase, for each node. */
 function share(frontMs: number): string {
   return front === undefined ? '' : `, Mosquitto ${(frontMs / nodes).toFixed(2)},`
 }
 
-/** Of a phase, for each node. */
+/** CPU time of etcd in a phase, for each node. */
 function etcdShare(ms: number): string {
   return members === undefined ? '' : `, etcd ${(ms / nodes).toFixed(2)},`
 }

@@ -119,7 +119,7 @@ async function runPods(api: ReturnType<typeof apiClient>, node: string, count: n
   }
 }
 
-/** Of all its threads, by the scheduler's own count. */
+/** CPU time of all threads, counted by the scheduler. */
 async function processorNanoseconds(pid: number): Promise<number> {
   const threads = await readdir(`/proc/${pid}/task`)
   const times = await Promise.all(threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8')))

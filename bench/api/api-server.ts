@@ -9,7 +9,7 @@ import { type ApiLoad, apiLoad } from './api-load.ts'
 export type ApiServer = {
   readonly pid: number
   readonly load: ApiLoad
-  /** Of an administrator. */
+  /** Kubeconfig of an administrator. */
   readonly kubeconfig: string
   /** Removed with the server. */
   readonly folder: string

@@ -49,11 +49,11 @@ loops. Heartbeats reach the node lifecycle controller without the cost of writin
 
 const { nodes: count, pods: podsOfEach, hours, lease, placed, latency, away, seed } = benchmarkOptions(row)
 const random = seededRandom(seed)
-/** Of its own: the failures are the same with each latency. */
+/** Separate generator: the failures are the same with each latency. */
 const randomDelay = seededRandom(seed + 1)
 const delayMs = latency === 0 ? undefined : () => -Math.log(1 - randomDelay()) * latency
 const replicas = 20
-/** Of a lease, as the node lifecycle controller has it. */
+/** Grace period of a lease, as in the node lifecycle controller. */
 const graceMs = lease * 1_250
 const clock = fakeClock()
 const leases = leaseFeed(clock, lease)

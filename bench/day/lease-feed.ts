@@ -56,7 +56,7 @@ export function leaseFeed(clock: FakeClock, leaseDurationSeconds: number): Lease
     close: () => undefined,
   }
   const writer = { write: async () => readOnly(), visibleVersion: () => version, close: async () => undefined }
-  /** Of this second, for all nodes that renew in it. */
+  /** Time of this second, shared by all nodes that renew in it. */
   let renewed = { atMs: Number.NaN, time: '' }
   const renewTime = () => {
     const atMs = clock.wallMs()

@@ -17,7 +17,7 @@ import { nodeName, podName, podUID } from './node.ts'
 
 export type FleetFiles = {
   readonly folder: string
-  /** Of a controller that has run once. */
+  /** Data directory of a controller that has run once. */
   readonly dataDir: string
   readonly nodes: number
   readonly pods: number

@@ -9,7 +9,7 @@ export interface Members {
   /** For the configuration file of the controller whose objects are in the place of this name. */
   fields(name: string): Readonly<Record<string, unknown>>
   place(name: string): EtcdPlace
-  /** Of all, in milliseconds. */
+  /** CPU time of all members, in milliseconds. */
   cpuMs(): number
   residentBytes(): readonly number[]
   end(): Promise<void>

@@ -195,7 +195,7 @@ function reportsOf({ index, pods, sameImages }: NodeOfLoad): readonly Report[] {
   return [{ topic: topicName({ kind: 'status', node }), body: JSON.stringify(statusOf(index, sameImages)) }, ...ofPods]
 }
 
-/** Of a machine that does a little work all the time. */
+/** Usage of a machine that always does a little work. */
 function usageOf(index: number): StatsMessage {
   const time = new Date().toISOString()
   const cpu = { time, usageNanoCores: Math.round((0.1 + Math.random() * 0.3) * 1e9) }

@@ -6,7 +6,7 @@ export type SentInput = {
   readonly path: string
   /** A text or bytes are sent as they are, another value as JSON. */
   readonly body?: unknown
-  /** Of the body; JSON where it is left out. */
+  /** Media type of the body. Default: JSON. */
   readonly type?: string
   readonly accept?: string
 }

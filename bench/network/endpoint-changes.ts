@@ -122,7 +122,8 @@ function watchedRules({ space }: ServicesMachine): ReadonlyMap<string, number> {
 }
 
 type CpuTimer = {
-  /** Of the agent and the programs that have ended that it started, milliseconds. */ read(): Promise<number>
+  /** CPU time of the agent and the ended programs that it started, milliseconds. */
+  read(): Promise<number>
 }
 
 async function cpuTimer({ pid }: Program): Promise<CpuTimer> {

@@ -15,7 +15,7 @@ export type Counted = { readonly bytes: number; readonly packets: number; readon
 
 export type Place = {
   readonly folder: string
-  /** Of the namespace and the node among those of this process. */
+  /** Index of the namespace and the node among those of this process. */
   readonly index: number
   readonly docker: string
   readonly network: MachineNetwork

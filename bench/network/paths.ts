@@ -24,7 +24,7 @@ root, the parts of the tests, iperf3 and ping.`,
   },
 })
 const pings = 1000
-/** Of a burst: enough for CPU time that is counted in milliseconds. */
+/** Pings of a burst: enough for CPU time that is counted in milliseconds. */
 const floodPings = 20_000
 
 type Path = { readonly name: string; readonly from: Place; readonly to: Place; readonly address?: string }
@@ -117,7 +117,7 @@ function within({ net }: Place, ...line: readonly string[]): [string, readonly s
   return ['nsenter', [`--net=${net}`, ...line]]
 }
 
-/** Of one TCP connection. */
+/** Throughput of one TCP connection. */
 async function throughput(from: Place, to: Place, address: string): Promise<number> {
   const server = spawn(...within(to, 'iperf3', '--server', '--one-off', '--forceflush'), {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -144,7 +144,10 @@ async function roundTrip(from: Place, address: string): Promise<number> {
   return Number(average) * 1000
 }
 
-/** Of a datagram and its answer, microseconds: the kernel handles both, on all of their way, within the call of ping that sends. */
+/**
+ * CPU time of a datagram and its answer, microseconds: the kernel handles both, over their whole way, within the call
+ * with which ping sends.
+ */
 async function cpuTime(from: Place, address: string): Promise<number> {
   const timed = `TIMEFORMAT='%U %S'; time ping -f -q -c ${floodPings} ${address} > /dev/null`
   const { code, stderr } = await command(...within(from, 'bash', '-c', timed))
@@ -171,7 +174,7 @@ async function pods({ controller, first, second }: RoutedMachines): Promise<read
   return [await place('one', first), await place('neighbour', first), await place('other', second)]
 }
 
-/** Of the pod on the second machine. */
+/** Creates a Service for the pod on the second machine and returns its address. */
 async function service({ controller, first }: RoutedMachines): Promise<string> {
   await controller.kubectl('expose', 'pod', 'other', '--port=5201')
   const address = await controller.kubectl('get', 'service', 'other', '-o', 'jsonpath={.spec.clusterIP}')
@@ -194,7 +197,7 @@ async function container({ docker: { docker } }: RoutedMachine, network: string)
   return { net: netOf(State.Pid), address }
 }
 
-/** Of a container, by its process. */
+/** Network namespace of a container, by its process. */
 function netOf(pid: number): string {
   return `/proc/${pid}/ns/net`
 }

@@ -35,7 +35,7 @@ of its own. Prints a table. Needs root and nft.`,
   },
 })
 const changes = 20
-/** Of a round: straight to the endpoint, and as many by the ClusterIP. */
+/** Connections of a round: straight to the endpoint, and as many by the ClusterIP. */
 const connections = 1000
 const rounds = 12
 

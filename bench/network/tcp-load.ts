@@ -8,7 +8,7 @@ import { connect, createServer } from 'node:net'
 import { setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
-/** Of `serve`, the answer of each connection; of `load`, until the parent sends anything more. */
+/** `serve` answers each connection; `load` connects until the parent sends a message. */
 type Order =
   | { readonly serve: { readonly port: number; readonly answer: string } }
   | { readonly load: { readonly address: string; readonly port: number; readonly rate: number } }

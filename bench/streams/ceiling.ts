@@ -18,7 +18,10 @@ import { fileURLToPath } from 'node:url'
 import { openAuthority } from '../../certs/authority.ts'
 import { issueServer } from '../../certs/issue.ts'
 
-/** Of a process that relays or sends. Paths of Unix sockets, ports of TLS on 127.0.0.1; where none is given, it opens one. */
+/**
+ * Role of a process that relays or sends. Paths of Unix sockets, TLS ports on 127.0.0.1; without one, the process opens
+ * one.
+ */
 type Role =
   | { readonly sends: number; readonly at?: string; readonly tls?: Identity }
   | { readonly agentFrom: string; readonly to: number }

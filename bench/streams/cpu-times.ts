@@ -18,18 +18,21 @@ function readAll(groups: Groups): Promise<(readonly [string, number])[]> {
   return Promise.all(Object.entries(groups).map(async ([name, read]) => [name, await read()] as const))
 }
 
-/** Of one process without its children, in user and kernel mode. */
+/** CPU time of one process without its children, in user and kernel mode. */
 export async function ownCpuMs(pid: number): Promise<number> {
   const { user, system } = await timesOf(`${pid}`)
   return user + system
 }
 
-/** Of the children of this process that have ended: kubectl. */
+/** CPU time of the ended children of this process: kubectl. */
 export async function endedChildrenCpuMs(): Promise<number> {
   return (await timesOf('self')).ended
 }
 
-/** Of an engine whose files are in `folder`: dockerd, containerd, its shims, and the processes of containers, also those that ended. */
+/**
+ * CPU time of an engine whose files are in `folder`: dockerd, containerd, its shims, and the processes of containers,
+ * also those that ended.
+ */
 export async function engineCpuMs(folder: string): Promise<number> {
   const processes = await Promise.all((await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(processOf))
   const members = new Set(processes.flatMap((one) => (one?.command.includes(folder) ? [one.pid] : [])))
