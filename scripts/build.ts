@@ -50,7 +50,10 @@ const programs: readonly Program[] = [
   { name: 'bramble-mqtt', entry: 'broker-controller/household/household-link.ts', alias: inNode },
 ]
 
-/** Of the controller, with the MQTT client in it: loaded with the first connection to the broker of a household. */
+/**
+ * Module of the controller that contains the MQTT client: loaded with the first connection to a broker of the
+ * household.
+ */
 const householdLink = /\/household-link\.ts$/
 
 /** Native code cannot be bundled: it is found in node_modules beside us. */

@@ -88,7 +88,7 @@ export function testVerdict(wanted: readonly string[], { first, second, units }:
   }
 }
 
-/** Of a run of unit tests that broke off there is no line of totals. */
+/** A run of unit tests that broke off has no line of totals. */
 function unitTotals(output: string | undefined): Totals {
   if (output === undefined) return { passed: 0, failed: 0 }
   const [, passed, failed] = /^(\d+) passed, (\d+) failed$/m.exec(output) ?? []

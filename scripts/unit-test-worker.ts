@@ -46,7 +46,7 @@ t.pipe(
   }),
 )
 
-// Before the first file: it is no listener that a file leaves. Each warning is a defect: a listener that leaks, an API that goes away.
+// Before the first file: it is not a listener that a file leaves. Each warning is a defect: a listener that leaks, an API that goes away.
 process.on('warning', ({ name, message, stack }) => {
   current?.problems.push(`emits a warning: ${stack ?? `${name}: ${message}`}`)
 })
