@@ -11,7 +11,7 @@ export type EventCleanupSettings = {
   /** Kubernetes' --event-ttl. */
   readonly lifetimeMs: number
   readonly max: number
-  /** Of events with one `source.host`: a node that reports without end removes its own events, and no others. */
+  /** Limit of the Events with one `source.host`: a node that reports without end removes only its own Events. */
   readonly maxPerHost: number
 }
 

@@ -41,7 +41,7 @@ export function nodeCidrs({ clusterCIDR, nodeCIDRMaskSize }: NodeCidrSettings): 
   })
 }
 
-/** The blocks of /64 of a range of IPv6. Throws TypeError for a range that `ipv6Ranges` (api/network/ipv6-ranges.ts) refuses. */
+/** The blocks of /64 of an IPv6 range. Throws TypeError for a range that `ipv6Ranges` (api/network/ipv6-ranges.ts) refuses. */
 export function ipv6NodeCidrs(clusterCIDR: string): NodeCidrs {
   const cluster = parseIPv6Range(clusterCIDR)
   if (cluster === undefined) throw new TypeError(`${clusterCIDR} is no range of IPv6 addresses`)
@@ -62,7 +62,7 @@ type Blocks = {
   readonly size: number
   /** The block with this index, as text. */
   nth(index: number): string
-  /** The first and the last block that a range overlaps, below 0 or from `size` on where it lies elsewhere; undefined: it is no range. */
+  /** The first and the last block that a range overlaps, below 0 or from `size` on where it lies elsewhere; undefined: it is not a range. */
   touched(range: string): readonly [from: number, to: number] | undefined
 }
 

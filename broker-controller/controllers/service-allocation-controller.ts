@@ -23,7 +23,7 @@ export type ServiceAllocationNeeds = {
   readonly log: Log
 }
 
-/** Of the addresses of Services. `ipv6`: in a fleet with both families. */
+/** Ranges of Service addresses. `ipv6`: in a fleet with both families. */
 export type ServiceCidrs = {
   readonly serviceCIDR: string
   readonly ipv6?: { readonly serviceCIDR: string } | undefined
@@ -61,8 +61,8 @@ export function serviceAllocationController(
 }
 
 /**
- * Of two Services with one address or port the first by namespace and name keeps it, as in the rules of the nodes; the others are found. Many
- * Services take several turns of the event loop.
+ * Services whose address or port an earlier one has, by namespace and name: the earlier one keeps it, as in the rules
+ * of the nodes. Many Services take several turns of the event loop.
  */
 export async function allocationProblems<S extends Service>(
   services: readonly S[],
@@ -92,7 +92,7 @@ function addressProblem(
 ): Pick<AllocationProblem, 'reason' | 'message'> | undefined {
   const family = ip.includes(':') ? 'IPv6' : 'IPv4'
   const range = family === 'IPv4' ? serviceCIDR : ipv6?.serviceCIDR
-  // Without a range of IPv6 nodes do not use such an address.
+  // Without an IPv6 range nodes do not use such an address.
   if (range === undefined) return undefined
   if (!(family === 'IPv4' ? isWithin(ip, range) : isInIPv6Range(ip, range))) {
     const message = `Cluster IP [${family}]:${ip} is not within the service CIDR ${range}; please recreate service`

@@ -61,7 +61,7 @@ export function proposeReplicas(input: ProposalInput, settings: CalculationSetti
   const problem =
     firstFailure &&
     `invalid metrics (${failures.length} invalid out of ${proposals.length}), first error is: ${firstFailure.problem}`
-  // What is not known could ask for more: it is no reason to remove replicas.
+  // What is not known could ask for more: it is not a reason to remove replicas.
   const isUnsafe = failures.length >= proposals.length || (failures.length > 0 && best.replicas < input.current)
   return {
     replicas: isUnsafe ? undefined : best.replicas,
@@ -154,7 +154,7 @@ type Metrics =
   | { readonly ok: true; readonly metrics: ReadonlyMap<string, PodMetric> }
   | { readonly ok: false; readonly problem: string }
 
-/** Of one container, or the sum of all where each of them is known (metrics/client.go). */
+/** Usage of one container, or the sum of all if each of them is known (metrics/client.go). */
 function metricsOf({ namespace, usage }: ProposalInput, { resource, container }: Wanted): Metrics {
   if (usage.size === 0) return { ok: false, problem: 'no metrics returned from resource metrics API' }
   const metrics = new Map<string, PodMetric>()

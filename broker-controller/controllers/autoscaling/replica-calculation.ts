@@ -25,7 +25,7 @@ export const defaultCalculationSettings: CalculationSettings = {
 export type PodMetric = { readonly value: number; readonly timestampMs: number; readonly windowMs: number }
 
 export type CalculationInput = {
-  /** Of the target's `spec.replicas`. */
+  /** The target's `spec.replicas`. */
   readonly current: number
   /** `cpu`, `memory`. */
   readonly resource: string

@@ -6,7 +6,7 @@ import type { Scale } from '../../../api/workloads/scale.ts'
 export type TargetScale = { readonly resource: ResourceName; readonly scale: Scale }
 
 export interface Scales {
-  /** Of any kind that is served and has one. Rejects with a message as Kubernetes has it where there is none. */
+  /** Scale of an object of any kind that has one. Rejects with Kubernetes' message if there is none. */
   get(namespace: string, target: CrossVersionObjectReference): Promise<TargetScale>
   /**
    * Writes `spec.replicas` as the API does for this controller: with validation, webhooks and the owners of fields. Throws the

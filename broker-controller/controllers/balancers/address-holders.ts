@@ -24,7 +24,7 @@ export interface AddressHolders {
 
 type Holder = {
   readonly what: string
-  /** Left out: it shares with none. */
+  /** undefined: it shares with none. */
   readonly sharing?: Sharing
   /** Who has each port. */
   readonly ports: Map<BalancedPortKey, string>

@@ -5,7 +5,7 @@ import { type BalancerNode, nodesOnLink, usualLink } from './balancer-nodes.ts'
 
 /** The addresses of a Service, and what the choice of their node depends on. */
 export type HeldAddresses = Pick<BalancedService, 'key' | 'policy' | 'endpointNodes'> & {
-  /** Of each family at most one. */
+  /** At most one address of each family. */
   readonly ips: readonly [string, ...string[]]
   /** The node that has them. */
   readonly node?: string
@@ -81,7 +81,10 @@ function byName(candidates: readonly Candidate[]): Link {
   return new Map(candidates.map((one) => [one.node.name, one]))
 }
 
-/** Of several with as few addresses, not always the same one: after a loss each address chooses for itself. */
+/**
+ * Node with the fewest addresses. Each address ranks equal nodes differently, so that after a loss they do not all move
+ * to the same node.
+ */
 function leastLoaded(eligible: Link, ip: string): Candidate | undefined {
   const seed = rankOf(ip)
   const rank = (one: Candidate) => Math.imul(one.rank ^ seed, fnvPrime) >>> 0

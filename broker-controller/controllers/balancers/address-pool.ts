@@ -19,10 +19,10 @@ export type AddressRange = AddressBounds & {
 /** In the order in which they are assigned; no address is in two of them. */
 export type AddressPool = readonly AddressRange[]
 
-/** Of each family. More than a network of a house has; each pass over the Services may go through all of them. */
+/** Limit for each family. More than a local network has; each pass over the Services may go through all of them. */
 export const mostPoolAddresses = 4_096
 
-/** undefined: it is no range of addresses of one family, or ends before it begins. */
+/** undefined: it is not a range of addresses of one family, or ends before it begins. */
 export function parseAddressRange(text: string): AddressRange | undefined {
   const network = boundsOf(text)
   if (network !== undefined) return { text, ...network }
@@ -83,7 +83,7 @@ function boundsOfAddress(ip: string): AddressBounds | undefined {
 }
 
 /**
- * .0 and .255 are no addresses of machines in most networks of IPv4. In IPv6 the first address of a /64 is that of all its routers
+ * .0 and .255 are no addresses of machines in most IPv4 networks. In IPv6 the first address of a /64 is that of all its routers
  * (RFC 4291, 2.6.1), and every node is one.
  */
 function isUsable({ family, first }: Pick<AddressBounds, 'family' | 'first'>): boolean {

@@ -21,13 +21,13 @@ export type BalancedService = {
   readonly families: readonly IPFamily[]
   /** It is to have addresses of all of them, or none. */
   readonly needsAll?: boolean
-  /** Of `status.loadBalancer`, of its families; those of IPv6 in canonical form. */
+  /** Addresses in `status.loadBalancer` of its families; IPv6 addresses in canonical form. */
   readonly ips: readonly string[]
-  /** Of its annotation: a node, `allNodes`, or undefined: Bramble has written nothing. */
+  /** Value of its annotation: a node, or `allNodes`; undefined: Bramble has written nothing. */
   readonly node?: string
-  /** Names of nodes with a ready endpoint; of a Service with the policy Local. */
+  /** Names of nodes with a ready endpoint; filled for a Service with the policy Local. */
   readonly endpointNodes: ReadonlySet<string>
-  /** Left out: it has its addresses alone. */
+  /** undefined: it shares its addresses with no other Service. */
   readonly sharing?: Sharing
 }
 
@@ -121,7 +121,7 @@ function hasFamilyOf(ip: string, families: readonly IPFamily[]): boolean {
   return family !== undefined && families.includes(family)
 }
 
-/** undefined: it is no address. */
+/** undefined: it is not an address. */
 export function addressFamily(ip: string): IPFamily | undefined {
   const version = ipVersion(ip)
   return version && `IPv${version}`

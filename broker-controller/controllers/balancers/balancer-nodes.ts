@@ -29,7 +29,7 @@ const offNetwork = ['NetworkUnavailable', 'FleetNetworkUnavailable']
 export function balancerNode({ metadata, spec, status }: Node, withIPv6: boolean): BalancerNode | undefined {
   const internal = (status?.addresses ?? []).flatMap((one) => (one.type === 'InternalIP' ? [one.address] : []))
   const address = internal.find((one) => ipVersion(one) === 4)
-  // Without a range for its pods a node has no rules of IPv6.
+  // Without a range for its pods a node has no IPv6 rules.
   const isInIPv6 = withIPv6 && ipv6PodRangeOf({ spec }) !== undefined
   const ipv6 = (isInIPv6 ? internal : []).map(parseIPv6).find((one) => one !== undefined && isRoutableIPv6(one))
   if (metadata.name === undefined || address === undefined) return undefined

@@ -12,11 +12,11 @@ import type { BalancerNode } from './balancer-nodes.ts'
 
 /** What has ports at the addresses of nodes, besides these Services. */
 export type PortUse = {
-  /** Of every machine, such as that of SSH. */
+  /** Ports of every machine, such as that of SSH. */
   readonly kept: ReadonlySet<BalancedPortKey>
   /** Node ports, with the keys of the Services that have them. */
   readonly nodePorts: ReadonlyMap<BalancedPortKey, string>
-  /** Of pods, by the name of their node. */
+  /** Host ports of pods, by the name of their node. */
   readonly hostPorts: ReadonlyMap<string, ReadonlySet<BalancedPortKey>>
 }
 

@@ -84,7 +84,7 @@ type Wish = {
 /** What one Service is to have. */
 type Wishes = {
   readonly key: string
-  /** Of the families that the pool has, in their order. */
+  /** Wishes for the families of the pool, in their order. */
   readonly wishes: readonly Wish[]
   /** Why there is no wish for another one. */
   readonly problem?: string

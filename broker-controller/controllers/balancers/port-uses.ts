@@ -10,7 +10,7 @@ export interface HostPorts {
   byNode(): ReadonlyMap<string, ReadonlySet<BalancedPortKey>>
 }
 
-/** Of pods that have not ended. Few pods have some. */
+/** Host ports of pods that have not ended. Few pods have any. */
 export function hostPortUses(): HostPorts {
   const pods = new Map<string, { readonly node: string; readonly ports: readonly BalancedPortKey[] }>()
   return {

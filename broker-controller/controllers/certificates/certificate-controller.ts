@@ -171,7 +171,7 @@ async function runCertificates(
   await runLoops(loops, signal, log).finally(limited.close)
 }
 
-/** Of a request that waited for its name. One that was not made with a token has none to end. */
+/** Whether the token of a waiting request has ended. False for a request that was not made with a token. */
 async function hasTokenEnded(
   { spec: { username = '' } }: StoredObject<'certificatesigningrequests'>,
   { store, clock }: Pick<CertificateNeeds, 'store' | 'clock'>,

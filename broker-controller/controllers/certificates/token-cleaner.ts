@@ -15,7 +15,7 @@ export function tokenCleaner(needs: TokenCleanerNeeds): Loop {
   return { name: 'token-cleaner', run: (signal) => runTokenCleaner(needs, signal) }
 }
 
-/** Whether this token has expired. A Secret that is no token, or never expires, has not. */
+/** Whether this token has expired. A Secret that is not a token, or never expires, has not. */
 export function isExpiredToken(secret: Secret, nowMs: number): boolean {
   const expiration = secret.type === tokenSecretType ? decodeToken(secret)?.expiration : undefined
   return expiration !== undefined && nowMs >= Date.parse(expiration)

@@ -7,7 +7,7 @@ import { endpointsText, type ServiceWorld, serviceWorld, slicesText } from '../.
 type Test = Parameters<typeof serviceWorld>[0]
 const web = { app: 'web' }
 
-/** Of a fleet of one node, with the controller running. */
+/** A fleet of one node with the controller running. */
 const started = async (t: Test) => {
   const world = await serviceWorld(t)
   await world.node('pi-01', 'attic')

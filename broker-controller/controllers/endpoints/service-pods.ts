@@ -108,7 +108,7 @@ function isSame(one: Labels, other: Labels): boolean {
   return Object.keys(one).length === Object.keys(other).length && selects(one, other)
 }
 
-/** Of a selector, which has at least one. */
+/** First pair of a selector, which is not empty, in the order of names. */
 function firstOf(selector: Labels): readonly [string, string] {
   const [first = ['', '']] = Object.entries(selector).sort()
   return [first[0] ?? '', first[1] ?? '']

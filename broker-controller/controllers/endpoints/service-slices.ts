@@ -42,7 +42,7 @@ export type ServiceFacts = {
   readonly zones: ReadonlyMap<string, string>
   /** The slices that this controller has written for it. */
   readonly slices: readonly StoredSlice[]
-  /** Of the change that is written, RFC 3339; undefined: not known. */
+  /** Time of the change that is written, RFC 3339; undefined: not known. */
   readonly triggerTime: string | undefined
 }
 

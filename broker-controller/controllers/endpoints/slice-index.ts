@@ -65,7 +65,7 @@ export function sliceIndex(needs: InformerNeeds, onForeign: (service: string) =>
   }
 }
 
-/** The key of the Service; undefined: it is no slice of a controller. */
+/** The key of the Service; undefined: it is not a slice of a controller. */
 function serviceOf(slice: StoredSlice | undefined): string | undefined {
   const { namespace = '', labels = {} } = slice?.metadata ?? {}
   const name = labels[serviceNameLabel]

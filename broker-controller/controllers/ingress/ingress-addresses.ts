@@ -16,8 +16,9 @@ const writesAtOnce = 16
 const mostAddresses = 64
 
 /**
- * Of the first nodes by address, at most `mostAddresses`: those of IPv4, then those of IPv6. `proxies`: pods of the proxy; `node`: by its name;
- * `ipv6`: pods of the fleet have addresses of both families.
+ * Addresses of the first nodes by IPv4 address, at most `mostAddresses`: IPv4 addresses, then IPv6 addresses.
+ * `proxies`: pods of the proxy; `node`: finds a node by its name; `ipv6`: pods of the fleet have addresses of both
+ * families.
  */
 export function proxyAddresses(
   proxies: Iterable<Pod>,

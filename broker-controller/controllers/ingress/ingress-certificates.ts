@@ -23,7 +23,7 @@ export type IngressCertificateSettings = {
   readonly defaultCertificate: string | undefined
   /** Bytes of all certificates. */
   readonly mostBytes: number
-  /** Of the list of hosts. */
+  /** Room for the list of hosts. */
   readonly room: FileRoom
 }
 

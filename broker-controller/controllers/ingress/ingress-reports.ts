@@ -11,7 +11,7 @@ export interface IngressReports {
   report(problems: ReadonlyMap<Stored, readonly IngressProblem[]>): Promise<void>
 }
 
-/** Of one Ingress; the rest is counted in the last one. */
+/** Reports of one Ingress; the last one counts the rest. */
 const mostOfIngress = 5
 
 export function ingressReports({ events }: { readonly events: EventRecorder }): IngressReports {

@@ -30,7 +30,7 @@ export type IngressSettings = {
   readonly defaultCertificate: string | undefined
   /** Each request is a line in the log of its proxy. */
   readonly accessLog: boolean
-  /** Of the container of a proxy. */
+  /** Memory limit of a proxy's container. */
   readonly memoryLimit: string
   readonly nodeSelector: { readonly [label: string]: string }
   readonly tolerations: readonly Toleration[]

@@ -24,9 +24,9 @@ export interface IngressSources {
   service(key: string): StoredObject<'services'> | undefined
   /** Not one that waits for an operator after a restore. */
   secret(key: string): StoredObject<'secrets'> | undefined
-  /** Of nodes whose proxy is ready. */
+  /** Addresses of nodes whose proxy is ready. */
   addresses(): readonly string[]
-  /** Of all nodes. */
+  /** Addresses of all nodes. */
   nodeAddresses(): ReadonlySet<string>
   /** Services and Secrets that Ingresses name: only changes of these are passed on. */
   refer(to: References): void
@@ -123,7 +123,7 @@ export function isOurClass(one: IngressClass | undefined): boolean {
   return one?.spec?.controller === ingressControllerName
 }
 
-/** Of its spec, or of the annotation that was there before it. */
+/** Class in its spec, or in the older annotation. */
 export function namedClass(ingress: Ingress | undefined): string | undefined {
   return ingress?.spec?.ingressClassName ?? ingress?.metadata.annotations?.[classAnnotation]
 }

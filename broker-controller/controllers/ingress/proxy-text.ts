@@ -57,7 +57,7 @@ backend ${unavailableBackend}
 
 const ofIPv4 = (port: number) => `:${port}`
 /**
- * A socket of each family: one for both would show clients of IPv4 with IPv4-mapped addresses, to which pods could not compare. In one line, so that
+ * A socket of each family: one for both would show IPv4 clients with IPv4-mapped addresses, to which pods could not compare. In one line, so that
  * both have one copy of the certificates in memory.
  */
 const ofBoth = (port: number) => `:${port},[::]:${port} v6only`

@@ -87,7 +87,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
     due.advance(name, dueMs)
   }
 
-  /** Of most nodes nothing is to be done but to ask again when they would be silent. */
+  /** Most nodes are well: they need only another check at the time when they would be silent. */
   const isStillWell = (name: string, nowMs: number) => {
     const entry = entries.get(name)
     if (entry === undefined) return true

@@ -114,7 +114,7 @@ function compareAges(a: Ranked, b: Ranked, aMs: number, bMs: number, nowMs: numb
   return a.uid < b.uid ? -1 : 1
 }
 
-/** Of an age, by powers of two of its nanoseconds as Kubernetes counts; times in the future are the youngest. */
+/** Logarithm of an age in nanoseconds to base 2, as in Kubernetes; times in the future are the youngest. */
 function magnitude(ageMs: number): number {
   return ageMs > 0 ? Math.trunc(Math.log2(ageMs * 1e6)) : -1
 }

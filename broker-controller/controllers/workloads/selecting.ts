@@ -2,7 +2,7 @@
 import type { LabelSelector } from '../../../api/meta.ts'
 import { type LabelMatcher, labelMatcher, requirementsOf } from '../../../api/selectors.ts'
 
-/** Of each owner; undefined: its selector is absent or wrong, and selects nothing. */
+/** Matcher of each owner's selector; undefined: the selector is absent or invalid, and selects nothing. */
 export function selecting<O extends { readonly spec?: object }>(
   selectorOf: (owner: O) => LabelSelector | undefined,
 ): (owner: O) => LabelMatcher | undefined {

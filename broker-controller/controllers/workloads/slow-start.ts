@@ -14,7 +14,7 @@ export type SlowStartResult = {
 
 /**
  * Calls `act` up to `count` times; the calls of one batch are made together (slowStartBatch in pkg/controller/replicaset). `act`
- * resolves to false where nothing can be done, which is no error: the batch is then the last.
+ * resolves to false where nothing can be done, which is not an error: the batch is then the last.
  */
 export async function slowStart(count: number, act: (index: number) => Promise<boolean>): Promise<SlowStartResult> {
   let done = 0

@@ -24,7 +24,7 @@ export type CronJobPlan = {
 }
 
 export type CronJobVisit = {
-  /** Of schedules that name none. */
+  /** Time zone of schedules that name none. */
   readonly localZone: TimeZone
   /** It begins with its next time: what it would have been before is not made up for (updateCronJob). */
   readonly isNewSchedule: boolean

@@ -38,7 +38,7 @@ export function newAndOldSets<S extends ReplicaSet>(
   return { newSet, oldSets: sets.filter((set) => set !== newSet) }
 }
 
-/** 0: there is none. undefined: it is no number of 64 bits (strconv.ParseInt). */
+/** 0: there is none. undefined: it is not a number of 64 bits (strconv.ParseInt). */
 function revisionIn(text: string | undefined): bigint | undefined {
   if (text === undefined) return 0n
   const revision = /^[-+]?\d{1,19}$/.test(text) ? BigInt(text) : undefined

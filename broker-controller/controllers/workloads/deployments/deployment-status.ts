@@ -90,7 +90,7 @@ export function countedStatus({ deployment, sets, newSet, conditions, now }: Dep
   }
 }
 
-/** Of a rollout: with its progress, or the failures of its ReplicaSets. */
+/** Status during a rollout: with its progress, or the failures of its ReplicaSets. */
 export function rolloutStatus(facts: DeploymentStatusFacts): DeploymentStatus {
   const counted = countedStatus(facts)
   const progress = progressConditions(facts, counted)

@@ -27,7 +27,7 @@ export interface RevisionHistory<R extends BuiltInName> {
 
 export type WantedRevision = {
   readonly data: object
-  /** Of the template. */
+  /** Labels of the template. */
   readonly labels: Labels | undefined
   readonly collisionCount: number
 }

@@ -28,7 +28,7 @@ export type JobPodPlan =
 /** Pods that one visit creates or deletes (MaxPodCreateDeletePerSync): then other Jobs have their turn. */
 const mostAtOnce = 500
 
-/** Of a Job that goes on. */
+/** Plan of a Job that has not ended. */
 export function planPods(view: JobView, nowMs: number): JobPodPlan {
   const { job, active, terminating } = view
   if (isSuspended(job)) return deletion(podsToRemove(view, active.length, nowMs))

@@ -8,7 +8,7 @@ import type { Pod } from '../../../../api/pod.ts'
 
 type Annotated = { readonly metadata: Pick<Pod['metadata'], 'annotations'> }
 
-/** undefined: the pod has none, or one that is no index. */
+/** undefined: the pod has none, or one that is not an index. */
 export function completionIndexOf({ metadata }: Annotated): number | undefined {
   const text = metadata.annotations?.[jobNames.completionIndex] ?? ''
   return /^\+?\d{1,15}$/.test(text) ? Number(text) : undefined

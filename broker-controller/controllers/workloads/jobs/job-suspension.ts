@@ -30,7 +30,9 @@ export type Suspension = {
   readonly event: Pick<Occurrence, 'type' | 'reason' | 'message'>
 }
 
-/** Of a Job that goes on: the condition `Suspended` where it changes, and the start of a Job that is resumed. */
+/**
+ * For a Job that has not ended: the condition `Suspended` if it changes, and the start time of a Job that is resumed.
+ */
 export function suspensionOf(job: StoredJob, status: JobStatus, nowMs: number): Suspension | undefined {
   if (job.metadata.deletionTimestamp !== undefined) return undefined
   const isNow = isSuspended(job)

@@ -5,7 +5,7 @@ import { hasLimitPerIndex, ignoredIndexFailuresOf, indexFailuresOf } from './job
 import { failureVerdict } from './pod-failure-policy.ts'
 
 const indexVariable = 'JOB_COMPLETION_INDEX'
-/** Of 63 characters, five are generated (names.MaxGeneratedNameLength). */
+/** A name has 63 characters, five of them generated (names.MaxGeneratedNameLength). */
 const longestBeginning = 58
 
 /** For all pods of the Job: with the finalizer, and for an indexed Job with the variable. */

@@ -3,7 +3,7 @@ import type { PodFailurePolicy, PodFailurePolicyRule } from '../../../../api/bat
 import type { ContainerStatus, Pod } from '../../../../api/pod.ts'
 
 export type FailureVerdict = {
-  /** Of the rule that matches; undefined: none does, and the failure counts. */
+  /** Action of the matching rule; undefined: no rule matches, and the failure counts. */
   readonly action?: 'FailJob' | 'FailIndex' | 'Ignore' | 'Count'
   /** Towards the limits of the Job and of the index. */
   readonly counts: boolean

@@ -8,7 +8,7 @@ import { podOfTemplate } from '../pod-control.ts'
 const podNameLabel = 'statefulset.kubernetes.io/pod-name'
 const podIndexLabel = 'apps.kubernetes.io/pod-index'
 
-/** The number at the end of the pod's name, if the rest is the name of the set; undefined: it is no pod of that. */
+/** The number at the end of the pod's name, if the rest is the name of the set; undefined: it is not a pod of that. */
 export function ordinalOf(set: string, pod: string): number | undefined {
   const [, parent, digits = ''] = /^(.*)-([0-9]+)$/s.exec(pod) ?? []
   const ordinal = Number(digits)
