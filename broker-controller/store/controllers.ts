@@ -9,7 +9,7 @@ export type ControllerAddress = {
   readonly hosts: readonly string[]
   /** SHA-256 of the certificate that its forwarded requests show, hexadecimal. */
   readonly proxyCertificate: string
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string
 }
 

@@ -27,7 +27,7 @@ export type Occurrence = {
 export type Correlated = {
   /** Equal for occurrences that are one Event, which is counted. */
   readonly key: string
-  /** Of this occurrence, or of the Event that stands for many similar ones. */
+  /** Message of this occurrence, or of the Event that stands for many similar ones. */
   readonly message: string
   /** How often it happened since it was recorded last. */
   readonly times: number

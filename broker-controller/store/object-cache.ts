@@ -15,7 +15,7 @@ export interface ObjectCache {
   list(resource: ResourceName, namespace?: string): readonly AnyStoredObject[]
   /** The pods that are bound to this node, in no order. */
   podsOf: BoundPods['of']
-  /** Of the objects. Leases of nodes are not counted: they are many, small and renewed all the time. */
+  /** Sizes of the objects. Leases of nodes are not counted: they are many, small and renewed all the time. */
   readonly sizes: ObjectSizes
   /** Adds an object that was stored before; watches do not see it. `bytes`: the length of its JSON. */
   load(resource: ResourceName, object: AnyStoredObject, bytes: number): void

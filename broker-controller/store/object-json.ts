@@ -16,7 +16,7 @@ const keptEventBytes = 1024 * 1024
 const keptTexts = recentlyUsed<string>(keptTextLength, keptForMs)
 const events = recentlyUsed<{ readonly type: string; readonly bytes: Buffer }>(keptEventBytes, keptForMs)
 
-/** Of an object that is frozen throughout, as the store hands them out: its text never changes. */
+/** JSON of a deeply frozen object, as the store returns it: its text never changes. */
 export function jsonOf(object: object): string {
   return keptTexts.get(object) ?? kept(object)
 }
@@ -56,7 +56,7 @@ export function* jsonPieces(value: unknown, pieceLength = 64 * 1024): Generator<
   yield `${start}${texts.join(',')}]}`
 }
 
-/** Of what is not frozen nothing is kept: it can change. */
+/** JSON of any value. Only texts of frozen values are kept: others can change. */
 function textOf(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   return keptTexts.get(value) ?? (Object.isFrozen(value) ? kept(value) : JSON.stringify(value))

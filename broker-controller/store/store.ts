@@ -97,9 +97,9 @@ export type OpenedStore = {
   readonly verifySecretsKey?: () => Promise<void>
   /** Rejects when another process has taken the store. undefined: none can. */
   readonly guard?: Loop
-  /** Of several controllers on one store. undefined: this one always leads. */
+  /** Election among several controllers on one store; undefined: this one always leads. */
   readonly election?: Election
-  /** Of a store that follows others. undefined: what is read is always the latest. */
+  /** Freshness of a store that follows others; undefined: what is read is always the latest. */
   readonly freshness?: Freshness
   /** The controllers that share the store. */
   readonly controllers?: ControllerRegistry

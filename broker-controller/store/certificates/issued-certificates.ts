@@ -105,7 +105,7 @@ export async function recordIssuedCertificate(
   })
 }
 
-/** Of one user's numbers the last ones stay; one line without a number stands for all others of an authority. */
+/** Keeps the latest serial numbers of a user; one entry without a number represents all others of an authority. */
 function bounded(certificates: readonly RecordedCertificate[], user: string): readonly RecordedCertificate[] {
   const own = certificates.filter((one) => one.user === user)
   const known = own.filter(({ serial }) => serial !== undefined)

@@ -49,7 +49,7 @@ export function mayHave(
   return deliveredBy(object).includes(node)
 }
 
-/** Of what pods use, and of nothing else; equal for equal content whatever the order of its keys. */
+/** Digest of what pods use of the object, and nothing else; equal for equal content in any order of keys. */
 export function contentDigest(object: ConfigMap | Secret): string {
   const content =
     object.kind === 'Secret'

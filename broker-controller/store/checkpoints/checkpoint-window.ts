@@ -106,7 +106,8 @@ export async function openCheckpointWindow(
   }
   /** The time so far. A window that was closed since it was last read stays closed. */
   const saveTime = async () => {
-    // Of a store that had no room at the start. Later a ConfigMap that is missing was deleted, which closes the window.
+    // Not saved yet: the store had no room at the start. Later, a missing ConfigMap was deleted, which closes the
+    // window.
     if (!isSaved) await saveFirst(store, state)
     isSaved = true
     const change = (map: ConfigMap) => (isOpenIn(map) ? withState(map, state, undefined, '') : undefined)

@@ -21,9 +21,9 @@ export interface SealedSecrets {
 
 export type ProtectedSecretsNeeds = {
   readonly rows: SealedSecrets
-  /** Of the store, for messages. */
+  /** Path of the store, for messages. */
   readonly path: string
-  /** Of the keys. */
+  /** Path of the file with the keys. */
   readonly keyFile: string
   readonly log: Log
 }
@@ -78,7 +78,7 @@ export async function openSecrets({ rows, path, keyFile, log }: ProtectedSecrets
       if (isRotating) throw new Error('Cannot rotate the key of Secrets: a rotation is in progress')
       isRotating = true
       try {
-        // Of a rotation that failed: each attempt would leave one more key in the file.
+        // A rotation failed before: each further attempt would leave one more key in the file.
         if (keys.length > 1) await resealed()
         const wanted: SecretKeys = [newSecretKey(), ...keys]
         await writeSecretKeys(keyFile, wanted)

@@ -138,7 +138,7 @@ test('an etcd that was killed comes back with everything that was answered', { s
   await cluster.members[0]?.start()
   const updated = await answeredUpdate(store, aMap('a', 3), () => undefined)
   const { value: seen } = await next
-  // Of an update without an answer the watch may have the first attempt.
+  // If an update had no answer, the watch may have the first attempt.
   t.match(seen?.object, { metadata: { name: 'a' }, data: updated.data })
   t.same(await opened.problems?.(), [])
 })

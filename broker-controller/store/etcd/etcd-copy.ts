@@ -10,7 +10,7 @@ import type { EtcdValues } from './etcd-values.ts'
 export type CopiedObject = { readonly key: StoredKey; readonly body: string }
 export type ReadObject = CopiedObject & { readonly version: number }
 
-/** Of the objects of one kind: how many, and a hash of their names and bodies. */
+/** Number of the objects of one kind, and a hash of their names and bodies. */
 export type KindSummary = { readonly count: number; readonly hash: string }
 export type CopySummary = ReadonlyMap<string, KindSummary>
 

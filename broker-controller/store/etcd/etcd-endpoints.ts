@@ -14,7 +14,7 @@ import type { EtcdPlace } from './etcd-place.ts'
 export type EtcdClientNeeds = Pick<EtcdPlace, 'servers' | 'tls'> & {
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
   readonly log: Log
-  /** Of calls that have none of their own; left out: 1.5 s. */
+  /** Deadline of calls without their own. Default: 1.5 s. */
   readonly deadlineMs?: number | undefined
 }
 
@@ -23,7 +23,7 @@ export type EtcdEndpoint = { readonly server: string; readonly client: Client; r
 
 export interface EtcdEndpoints {
   readonly all: readonly EtcdEndpoint[]
-  /** Of each call and stream. */
+  /** Metadata of each call and stream. */
   readonly metadata: Metadata
   /** Throws EtcdError after `close`. */
   present(): EtcdEndpoint

@@ -21,7 +21,10 @@ const withoutLeader = 'etcdserver: no leader'
 const withoutSpace = /database space exceeded/
 /** `etcdserver: too many operations in txn request`: more than --max-txn-ops (etcd, server/v3rpc/key.go). */
 const tooManyOperations = /too many operations in txn/
-/** Of gRPC in etcd, for a request beyond --max-request-bytes and 512 KiB; up to there etcd itself refuses it (etcd, api/v3rpc/grpc.go). */
+/**
+ * Text of gRPC in etcd, for a request beyond --max-request-bytes and 512 KiB; smaller ones etcd itself rejects (etcd,
+ * api/v3rpc/grpc.go).
+ */
 const tooLarge = /received message larger than max/
 
 export class EtcdError extends Error {

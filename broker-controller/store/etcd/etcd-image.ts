@@ -28,7 +28,7 @@ export type ImageNeeds = {
   readonly leases: StoredLeases
   /** What `readObjects` returned is in it. */
   readonly cache: ObjectCache
-  /** Of what is in the cache. */
+  /** Revision of the objects in the cache. */
   readonly revision: number
   readonly clock: Clock
   readonly log: Log
@@ -100,7 +100,7 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
     if (failures > 1) log.info('Watch of etcd resumed', { revision })
     failures = 0
     for (const { type, kv } of answer.events) {
-      // Of a response that is repeated some may have been applied.
+      // A repeated response: some of it may have been applied.
       if (kv === undefined || kv.modRevision <= revision) continue
       applyChange(needs, type, kv)
       // A transaction of others has several changes of one revision, which fragments may divide.

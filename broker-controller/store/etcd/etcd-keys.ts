@@ -5,13 +5,13 @@ import type { ObjectKey } from '../store.ts'
 export type StoredKey = ObjectKey & { readonly resource: string }
 
 export interface EtcdKeys {
-  /** Of every key of this store, and of no other. */
+  /** Range of all keys of this store, and of no other. */
   readonly all: { readonly key: Buffer; readonly rangeEnd: Buffer }
   readonly prefix: string
   of(key: StoredKey): Buffer
   /** All objects of one kind. */
   kind(resource: string): { readonly key: Buffer; readonly rangeEnd: Buffer }
-  /** undefined: it is no key of an object. */
+  /** undefined: it is not a key of an object. */
   parse(key: Buffer): StoredKey | undefined
   /** The identity of the store. */
   readonly origin: Buffer

@@ -28,7 +28,7 @@ test('an object of 1.5 MB is stored, a larger one is refused, and so is each wri
   for (let i = 0; failure === undefined && i < 100; i++) {
     failure = await store.create('configmaps', aMap(`fill-${i}`, 1_000_000)).then(
       () => undefined,
-      // Of a slow etcd: the next one fills it, too.
+      // A slow etcd: the next object fills it, too.
       (error: unknown) => (isApiError(error, 'Timeout') ? undefined : error),
     )
   }

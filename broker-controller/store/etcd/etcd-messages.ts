@@ -103,7 +103,10 @@ const alarmMember = messageCodec({ member: [1, id64], alarm: [2, int64] })
 const alarmResponse = messageCodec({ alarms: [2, messageList(alarmMember)] })
 export const alarmType = { noSpace: 1, corrupt: 2 } as const
 
-/** Of one member: `allocated`, `used` and `quota` are dbSize, dbSizeInUse and dbSizeQuota, in bytes. `quota` 0: before etcd 3.6. */
+/**
+ * Status of one member: `allocated`, `used` and `quota` are dbSize, dbSizeInUse and dbSizeQuota, in bytes. `quota` 0:
+ * before etcd 3.6.
+ */
 const statusResponse = messageCodec({
   header: [1, oneMessage(header)],
   version: [2, textValue],

@@ -8,6 +8,6 @@ export type EtcdPlace = {
   readonly tls: EtcdTls
   /** As in `/bramble/default`. */
   readonly prefix: string
-  /** Of its database: `--quota-backend-bytes`. Left out: etcd's default. */
+  /** Quota of its database: `--quota-backend-bytes`. Default: etcd's default. */
   readonly quotaBytes?: number
 }

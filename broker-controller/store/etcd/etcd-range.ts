@@ -6,7 +6,7 @@ export type KeyRange = { readonly key: Buffer; readonly rangeEnd: Buffer }
 
 /** Bytes of a page to aim at: less than 100 ms to read and decode. */
 const pageBytes = 1024 * 1024
-/** Of the first page, whose objects may all be large. */
+/** Keys of the first page, whose objects may all be large. */
 const firstPageKeys = 50
 const mostPageKeys = 500
 const pageDeadlineMs = 10_000

@@ -83,7 +83,7 @@ export async function openLeaseVersions({ client, keys, fence, log }: LeaseVersi
   }
 }
 
-/** Of a controller that does not lead yet: no lease is written before `open`. */
+/** Versions for a controller that does not lead yet: no lease is written before `open`. */
 export function lateLeaseVersions(): LeaseVersions & { open(needs: LeaseVersionsNeeds): Promise<void> } {
   let opened: LeaseVersions | undefined
   return {

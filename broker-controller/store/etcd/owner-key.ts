@@ -22,7 +22,7 @@ export type OwnerProcess = {
 
 export type PresentOwner = {
   readonly createRevision: number
-  /** Of etcd, with which the key ends. */
+  /** Lease of etcd with which the key ends. */
   readonly lease: string
   /** undefined: the value cannot be read. */
   readonly process: OwnerProcess | undefined
@@ -131,7 +131,7 @@ async function claimOwnerKey(
   return { lease, createRevision: header?.revision ?? 0, transitions: transitionsIn(responses[2]?.range?.kvs[0]) }
 }
 
-/** Of a process that has ended: deletes its key, unless another one has made it since. */
+/** Deletes the key of a process that has ended, unless another one has created it since. */
 export async function deleteOwnerKey(client: EtcdClient, { owner: key }: EtcdKeys, createRevision: number) {
   await client.call(methods.txn, {
     compare: [{ target: compareTarget.create, key, createRevision }],

@@ -53,7 +53,10 @@ export function commonTexts({
   }
 }
 
-/** Of its length, its end, and two characters before that: those of a whole name of an image take longer than the rest of the search. */
+/**
+ * Hash of the length, the end, and two characters before it: hashing the whole name of an image takes longer than the
+ * rest of the search.
+ */
 function hashOf(text: string): number {
   const { length } = text
   let hash = length

@@ -27,11 +27,11 @@ function isSecret(value: unknown): boolean {
 type SharePart = ReturnType<typeof sharedParts>
 type Share = {
   readonly text: (text: string) => string
-  /** Of one `fieldsV1`. */
+  /** Shares one `fieldsV1`. */
   readonly fields: SharePart
-  /** Of one item of a list in the template of pods. */
+  /** Shares one item of a list in the template of pods. */
   readonly item: SharePart
-  /** Of one image of a node. */
+  /** Shares one image of a node. */
   readonly image: SharePart
   /** The copy of a part that is not shared yet. */
   readonly copy: (part: object) => object
@@ -101,7 +101,7 @@ function copiedField(name: string, value: unknown, share: Share): unknown {
   )
 }
 
-/** Of a parsed value, which is changed. */
+/** Freezes a parsed value in place. */
 function frozen(value: unknown, share: Share): unknown {
   if (typeof value === 'string') return share.text(value)
   return isObject(value) ? frozenObject(value, share) : value

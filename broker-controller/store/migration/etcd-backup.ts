@@ -22,7 +22,7 @@ import type { OwnedPrefixNeeds } from './owned-prefix.ts'
 import { copyToFile, removeDatabase } from './store-copy.ts'
 
 export type EtcdBackupNeeds = OwnedPrefixNeeds & {
-  /** Of a controller of the fleet. */
+  /** Key file of a controller of the fleet. */
   readonly secretsKeyFile: string
   /** The ConfigMap that names the authorities of the fleet. */
   readonly clusterInfoKey: ObjectKey

@@ -14,7 +14,7 @@ import { type OwnedPrefixNeeds, prepareEmpty, withOwnedPrefix } from './owned-pr
 import { copyToEtcd, copyToFile, removeDatabase, useKeys } from './store-copy.ts'
 
 export type MigrationNeeds = OwnedPrefixNeeds & {
-  /** Of the SQLite store. */
+  /** Path of the SQLite store. */
   readonly path: string
   /** What it is called when its objects are in etcd. */
   readonly migratedPath: string

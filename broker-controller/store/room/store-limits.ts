@@ -8,9 +8,9 @@ import type { ObjectSizes } from './object-sizes.ts'
 
 /** Bytes of the objects' JSON. */
 export type StoreLimits = {
-  /** Of all objects. */
+  /** Limit of all objects. */
   readonly maxBytes: number
-  /** Of the objects of one namespace. */
+  /** Limit of the objects of one namespace. */
   readonly namespaceBytes: number
 }
 

@@ -72,7 +72,7 @@ export function diskGuard({ reserve, clock, log }: DiskGuardNeeds): DiskGuard {
 
 const fullCodes: ReadonlySet<string> = new Set(['SQLITE_FULL', 'ENOSPC', 'EDQUOT'])
 
-/** Of SQLite, and of the system. */
+/** A full disk, as SQLite or the system reports it. */
 export function isDiskFull(error: unknown): boolean {
   return error instanceof Error && 'code' in error && fullCodes.has(String(error.code))
 }

@@ -17,7 +17,7 @@ const chunkBytes = 2 ** 20
 export interface DiskReserve {
   /** The folder of the store. */
   readonly folder: string
-  /** Of its disk, for a program without rights of root; without the blocks of the reserve. */
+  /** Free bytes of its disk for a process without root rights; without the blocks of the reserve. */
   freeBytes(): number
   isHeld(): boolean
   /** Makes its blocks free. False: it was not held. */

@@ -4,9 +4,9 @@ import type { Growth } from '../room/growth.ts'
 
 /** All in bytes. */
 export type DiskRoom = {
-  /** Of the disk, without the blocks of the reserve. */
+  /** Free bytes of the disk, without the blocks of the reserve. */
   readonly free: number
-  /** Of the pages in the file that are free for other rows. */
+  /** Bytes of the file's pages that are free for other rows. */
   readonly freePages: number
   /** undefined: the reserve is there. */
   readonly missingReserve?: number

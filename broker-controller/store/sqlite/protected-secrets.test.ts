@@ -175,7 +175,7 @@ function keysIn({ secretsKeyFile }: { readonly secretsKeyFile: string }) {
   return parseSecretKeys(readFileSync(secretsKeyFile, 'utf8')) ?? []
 }
 
-/** Of a store that may be open: a copy is read. */
+/** Rows of a store that may be open: a copy is read. */
 function rowsOf({ path }: Place): readonly { readonly resource: string; readonly body: string }[] {
   for (const end of ['', '-wal']) if (existsSync(path + end)) copyFileSync(path + end, `${path}.copy${end}`)
   const database = new Database(`${path}.copy`)

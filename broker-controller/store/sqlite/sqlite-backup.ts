@@ -17,7 +17,7 @@ import { deleteSecretsStatement, sealedKeyIDs } from './sqlite-secrets.ts'
 export type Backup = {
   /** RFC 3339 */
   readonly made: string
-  /** Of the program that made it. */
+  /** Version of the program that made it. */
   readonly version: string
   readonly authority: AuthorityFiles
   /** How many objects there are of each kind. */
@@ -242,7 +242,7 @@ function passphraseOf(database: Database.Database): Pick<Backup, 'passphrase'> {
   return { passphrase }
 }
 
-/** Of all objects and of the authority. */
+/** Digest of all objects and of the authority. */
 function digest(database: Database.Database): string {
   const hash = createHash('sha256')
   const objects = database.prepare<[], { [column: string]: string | number }>(

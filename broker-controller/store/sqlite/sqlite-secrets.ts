@@ -44,7 +44,7 @@ export function sealedKeyIDs(database: Database.Database): readonly string[] {
     .flatMap(({ prefix }) => keyIdOf(prefix) ?? [])
 }
 
-/** Of an open file. Until keys are given, bodies are stored as they are. */
+/** Sealed rows of an open file. Until keys are given, bodies are stored as they are. */
 export function sealedRows(database: Database.Database, path: string): SealedRows & BodyCoding {
   let keys: SecretKeys | undefined
   const next = database.prepare<[string, string, string, number], Body>(

@@ -36,7 +36,7 @@ export type SqliteStoreNeeds = {
   readonly secretsKeyFile?: string
   /** The file that keeps room on the disk. undefined: growth is refused by no lack of room. */
   readonly reserveFile?: string
-  /** Of its disk; undefined: as the system has it. */
+  /** Free bytes of its disk. Default: as the system reports it. */
   readonly freeBytes?: () => number
   readonly limits?: StoreLimits | undefined
 }

@@ -12,7 +12,7 @@ import { canTakeReserve, type DiskRoom, diskWarning } from './disk-room.ts'
 export type SqliteUpkeepNeeds = {
   readonly reserve: DiskReserve
   readonly guard: Pick<DiskGuard, 'room'>
-  /** Of the file, in bytes. */
+  /** Free pages of the file, in bytes. */
   readonly freePages: () => number
   readonly sizes: ObjectSizes
   readonly limits: StoreLimits | undefined

@@ -188,7 +188,7 @@ function skip(from: BytesReader, wire: number): void {
   else skipBytes(from, fixedLength(wire))
 }
 
-/** Of the wire types of 64 and 32 bits: no message here has such a field, and an unknown one is skipped. */
+/** Bytes of the 64-bit and 32-bit wire types: no message here has such a field, and an unknown one is skipped. */
 function fixedLength(wire: number): number {
   if (wire === 1) return 8
   if (wire === 5) return 4

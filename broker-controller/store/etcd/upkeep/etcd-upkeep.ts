@@ -20,7 +20,7 @@ import {
 export type UpkeepNeeds = {
   readonly client: Pick<EtcdClient, 'call'>
   readonly keys: Pick<EtcdKeys, 'owner'>
-  /** Used where etcd does not name its quota: before 3.6. Left out: etcd's default. */
+  /** Used where etcd does not name its quota: before 3.6. undefined: etcd's default. */
   readonly quotaBytes?: number
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
   readonly log: Log
@@ -30,7 +30,7 @@ const periodMs = 60_000
 /** server/storage/quota.go, DefaultQuotaBytes. */
 export const defaultQuotaBytes = 2 ** 31
 
-/** Of the member that this controller is connected to. */
+/** Upkeep of the member that this controller is connected to. */
 export function etcdUpkeep({ client, keys, quotaBytes = defaultQuotaBytes, clock, log }: UpkeepNeeds): StoreUpkeep {
   let size: DatabaseSize | undefined
   let mark: RevisionMark | undefined

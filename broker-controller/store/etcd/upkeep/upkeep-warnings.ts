@@ -3,7 +3,7 @@ import { byteText } from '../../../../api/text/byte-text.ts'
 
 /** All in bytes. */
 export type DatabaseSize = {
-  /** Of its file, with free pages: what etcd compares with the quota (server/storage/quota.go). */
+  /** Bytes of its file, with free pages: what etcd compares with the quota (server/storage/quota.go). */
   readonly allocated: number
   readonly used: number
   readonly quota: number
