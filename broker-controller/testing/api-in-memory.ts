@@ -69,9 +69,9 @@ type Sent = {
   readonly type?: string
   readonly accept?: string
   readonly as?: Identity | 'anonymous'
-  /** Of the client certificate. */
+  /** Serial number of the client certificate. */
   readonly serialNumber?: string
-  /** Of the client certificate; undefined: at no time. */
+  /** End of the client certificate's validity; undefined: none. */
   readonly validUntilMs?: number
   readonly headers?: { readonly [name: string]: string }
 }

@@ -67,7 +67,7 @@ export type Watching = {
 export type ApiTestSettings = { readonly log: Log; readonly over?: Partial<ApiServerNeeds> }
 
 const dayMs = 24 * 3600_000
-/** Of what comes: only what never does takes this long. */
+/** Deadline of what is expected to arrive: only what never does takes this long. */
 const deadlineMs = 90_000
 
 export async function startApi({ log, over = {} }: ApiTestSettings): Promise<ApiUnderTest> {

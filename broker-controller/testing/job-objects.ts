@@ -37,7 +37,7 @@ export type JobPodOverrides = {
   readonly phase?: PodPhase
   readonly index?: number
   readonly ready?: boolean
-  /** Of its container, which ended at midnight or `endedAt` seconds later. */
+  /** Exit code of its container, which ended at midnight or `endedAt` seconds later. */
   readonly exitCode?: number
   readonly endedAt?: number
   readonly leaving?: boolean

@@ -112,7 +112,10 @@ export function storeConnectionContract(
   })
 }
 
-/** Of a write with a version, which is repeated after Timeout: a store may notice by the first one that its connection was lost. */
+/**
+ * Error of a write with a version, which is repeated after Timeout: a store may notice only by the first write that its
+ * connection was lost.
+ */
 async function decisiveErrorOf(write: () => Promise<unknown>): Promise<unknown> {
   for (;;) {
     const error = await errorOf(write())

@@ -16,7 +16,7 @@ import { workloadNeeds } from './workload-world.ts'
 export interface VolumeFleet extends Fleet {
   /** Starts scheduler and controllers over this store; the answer ends them. */
   live(store?: Store, random?: () => number): () => Promise<void>
-  /** Of `default`. */
+  /** Adds a claim in `default`. */
   addClaim(name: string, spec: PersistentVolumeClaim['spec']): Promise<void>
   addVolume(name: string, spec: PersistentVolume['spec']): Promise<void>
   /** Pods that no node runs yet; the fleet does nothing before all are there. */

@@ -12,7 +12,7 @@ import { type FieldWords, largeObjects } from '../largest-objects.ts'
 /** One refusal may hide the next. */
 const rounds = 3
 
-/** Of the lists and maps for which `isOf` holds. */
+/** Words that the lists and maps for which `isOf` holds accept. */
 export function acceptedWords(kind: KindStrategy, isOf: (field: string) => boolean): FieldWords {
   let words: FieldWords = new Map()
   for (let round = 0; round < rounds; round++) {

@@ -26,7 +26,7 @@ import { workloadNeeds } from '../workload-world.ts'
 const pods = 3_000
 /** Each of them has a slice of its own. */
 const podsApart = 1_000
-/** Of a selector: with the rest of its object nearly as many values as a body may have. */
+/** Requirements of a selector: with the rest of its object nearly as many values as a body may have. */
 const requirements = 5_000
 const writtenTogether = 250
 

@@ -7,7 +7,7 @@ import type { Json } from '../largest-objects.ts'
 
 export type HandmadeObject = {
   readonly what: string
-  /** Of the collection. */
+  /** Path of the collection. */
   readonly path: string
   readonly name: string
   /** Objects that must be there. */
@@ -204,7 +204,7 @@ function workloads(): readonly HandmadeObject[] {
   return [deployment(5_000), deployment(2_600)]
 }
 
-/** Of anti-affinity, with so many requirements in each. */
+/** Terms of anti-affinity, each with this many requirements. */
 function terms(count: number, requirements: number): Json {
   const matchExpressions = many(requirements, (number) => ({ key: `k${number}`, operator: 'Exists' }))
   return {

@@ -19,7 +19,7 @@ export type ObjectCaseOptions = {
   readonly verbs?: readonly string[]
 }
 
-/** Of the lists and maps that schemas describe. */
+/** Cases of the lists and maps that schemas describe. */
 export async function* schemaCases(options: ObjectCaseOptions = {}): AsyncGenerator<BudgetCase> {
   const { isWanted = () => true, only = '' } = options
   for (const kind of builtInKinds.all) {
@@ -34,7 +34,7 @@ export async function* schemaCases(options: ObjectCaseOptions = {}): AsyncGenera
   }
 }
 
-/** Of the objects made by hand. */
+/** Cases of the objects made by hand. */
 export async function* handmadeCases(options: ObjectCaseOptions = {}): AsyncGenerator<BudgetCase> {
   for (const made of handmadeObjects()) {
     if (!made.what.includes(options.only ?? '')) continue
@@ -83,7 +83,7 @@ type Bodies = {
   readonly hasStatus: boolean
 }
 
-/** Of an object that is refused the refusal alone: what changes it would find nothing. */
+/** Writes of an object. For one that is rejected only the POST: there would be nothing to change. */
 async function* writesOf(what: string, { send, base, name }: Place, bodies: Bodies): AsyncGenerator<BudgetCase> {
   const { small, first, second, hasStatus } = bodies
   const path = `${base}/${name}`

@@ -17,7 +17,7 @@ const some = 20
 const pods = 3_000
 /** Few, so that the writes of the case itself are a small part of a turn. */
 const writtenTogether = 20
-/** Of a selector: with the rest of its object nearly as many as a body may have. */
+/** Requirements of a selector: with the rest of its object nearly as many as a body may have. */
 const requirements = 5_000
 
 function each(count: number, act: (at: number) => Promise<unknown>): Promise<void> {
