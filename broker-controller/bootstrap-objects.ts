@@ -150,9 +150,9 @@ export type ClusterInfo = {
   /** The authorities' certificates, PEM, and the hash of the one that signs, which comes first. */
   readonly trusted: string
   readonly caHash: string
-  /** Of several controllers: all of them, those of this one first. undefined: it is the only one. */
+  /** Addresses of all controllers, those of this one first; undefined: it is the only one. */
   readonly servers?: ServerLists | undefined
-  /** Of addresses of pods and Services; undefined: the fleet has no network of its own. */
+  /** Ranges of pod and Service addresses; undefined: the fleet has no network of its own. */
   readonly ranges?: Pick<PodNetworkSettings, 'clusterCIDR' | 'serviceCIDR' | 'ipv6'> | undefined
 }
 
@@ -175,7 +175,7 @@ export async function ensureClusterInfo(
     authorities: trusted,
     ...(servers && { apiServers: servers.apiServers.join('\n'), mqttServers: servers.mqttServers.join('\n') }),
     ...(ranges && { clusterCIDR: ranges.clusterCIDR, serviceCIDR: ranges.serviceCIDR }),
-    // Agents of earlier versions read ranges of IPv4 in the fields above.
+    // Agents of earlier versions read IPv4 ranges in the fields above.
     ...(ranges?.ipv6 && { ipv6ClusterCIDR: ranges.ipv6.clusterCIDR, ipv6ServiceCIDR: ranges.ipv6.serviceCIDR }),
   }
   const map: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data }
@@ -195,7 +195,10 @@ export async function ensureClusterInfo(
 const rangeFields = ['clusterCIDR', 'serviceCIDR', 'ipv6ClusterCIDR', 'ipv6ServiceCIDR']
 const optionalFields = ['apiServers', 'mqttServers', ...rangeFields]
 
-/** Of a fleet that had several controllers and has one: its machines must not look for the others. */
+/**
+ * Removes the optional fields of a fleet that had several controllers and has one: its machines must not look for the
+ * others.
+ */
 function withoutOptional(data: ConfigMap['data'] = {}): NonNullable<ConfigMap['data']> {
   return Object.fromEntries(Object.entries(data).filter(([name]) => !optionalFields.includes(name)))
 }

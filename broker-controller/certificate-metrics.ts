@@ -19,7 +19,7 @@ export function certificateFamilies({ own, page }: ShownCertificates): readonly 
     ['dashboard', page?.current().certificate],
   ]
   const samples = certificates.flatMap(([certificate, pem]) =>
-    // Of a chain the first one: those behind it live longer.
+    // The first certificate of a chain counts: those behind it live longer.
     pem === undefined ? [] : [{ labels: { certificate }, value: Date.parse(new X509Certificate(pem).validTo) / 1000 }],
   )
   const help = 'When a certificate of the controller expires, Unix timestamp.'

@@ -23,7 +23,10 @@ export type FleetRecord = {
   /** Data of kube-public/cluster-info; undefined: no controller has led this store, or an early version has. */
   readonly clusterInfo: NonNullable<ConfigMap['data']> | undefined
   readonly hasNodes: boolean
-  /** Of a store that began beside the authority of an earlier one: what this controller served last; undefined: it is not known. */
+  /**
+   * For a store that began beside the authority of an earlier one: the kind that this controller served last;
+   * undefined: not known.
+   */
   readonly before: PodNetworkKind | undefined
 }
 

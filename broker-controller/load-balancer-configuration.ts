@@ -25,11 +25,11 @@ export type LoadBalancerFields = {
 export type LoadBalancerSurroundings = {
   readonly nodeCidrs: { readonly clusterCIDR: string } | undefined
   readonly serviceCIDR: string
-  /** undefined: pods and Services have addresses of IPv4 only. */
+  /** undefined: pods and Services have IPv4 addresses only. */
   readonly ipv6?: IPv6Ranges | undefined
   /** Names and addresses of the controller, as far as they are configured. */
   readonly controllerHosts: readonly (string | undefined)[]
-  /** Of its API and MQTT. */
+  /** Ports of its API and MQTT. */
   readonly controllerPorts: readonly number[]
   /** UDP: between nodes of different segments. */
   readonly tunnelPorts: readonly number[]

@@ -6,9 +6,9 @@ import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from 
 export type NetworkRanges = {
   /** undefined: nodes get no addresses for pods from us. */
   readonly nodeCidrs: NodeCidrSettings | undefined
-  /** The range of IPv4 from which Services get their addresses. */
+  /** The IPv4 range from which Services get their addresses. */
   readonly serviceCIDR: string
-  /** undefined: pods and Services have addresses of IPv4 only. */
+  /** undefined: pods and Services have IPv4 addresses only. */
   readonly ipv6: IPv6Ranges | undefined
 }
 

@@ -8,7 +8,7 @@ import type { NetworkRanges } from './network-ranges.ts'
 export type PodNetworkSettings = {
   readonly clusterCIDR: string
   readonly serviceCIDR: string
-  /** undefined: pods and Services have addresses of IPv4 only. */
+  /** undefined: pods and Services have IPv4 addresses only. */
   readonly ipv6?: IPv6Ranges
   /** Without dots at its ends. */
   readonly clusterDomain: string
@@ -26,7 +26,7 @@ export type PodNetworkFields = {
   readonly wireguardPort?: number
 }
 
-/** Of a fleet that begins, where the configuration does not choose. Routes need an address range for each node. */
+/** Kind for a new fleet whose configuration does not choose. Routes need an address range for each node. */
 export function podNetworkOfNewFleet({ allocateNodeCIDRs }: { readonly allocateNodeCIDRs?: boolean }): PodNetworkKind {
   return allocateNodeCIDRs === false ? 'node' : 'routed'
 }

@@ -33,7 +33,7 @@ export function serverNames(
   { hostname, interfaces }: HostAddresses,
   { advertiseAddress, bindAddress, hosts, podNetwork }: ServerAddresses,
 ): ServerNames {
-  // Of all addresses only this one is listened on.
+  // The only address that is listened on.
   const bound = bindAddress === undefined || isAny(bindAddress) ? undefined : bindAddress
 
   const addresses = Object.values(interfaces).flatMap((list) => list ?? [])
@@ -51,7 +51,7 @@ export function serverNames(
   }
 }
 
-/** Of the Service `default/kubernetes`; in the certificate of the server where packets to Services go somewhere. */
+/** Name of the Service `default/kubernetes`. It is in the server certificate if packets to Services are forwarded. */
 export const apiServiceName = 'kubernetes.default.svc'
 
 /** Those of `default/kubernetes`, as kubeadm puts them into the certificate of the API (app/util/pkiutil, GetAPIServerAltNames). */

@@ -14,7 +14,7 @@ import type { TokenKeys } from '../apiserver/access/tokens/service-account-token
 const signingName = 'service-account.key'
 const previousName = 'service-account.previous.key'
 
-/** The keys in `folder`; the one that signs is made where there is none. Rejects with the file that is no key. */
+/** The keys in `folder`; the one that signs is made where there is none. Rejects with the file that is not a key. */
 export async function openTokenKeys(folder: string): Promise<TokenKeys> {
   const path = join(folder, signingName)
   if ((await keyIn(path)) === undefined) await createOnce(path, privateKeyPem(newKey()), 0o600)

@@ -38,9 +38,9 @@ type Drain = {
 const againMs = 5_000
 /** Then the drain ends, and the machine stays cordoned: a budget that allows no eviction would be asked for ever. */
 const longestMs = 60 * 60_000
-/** Of one node in one pass: a node has at most 110 pods by default. */
+/** Evictions on one node in one pass: a node has at most 110 pods by default. */
 const evictionsAtOnce = 50
-/** Any client of the broker may press buttons without end: so many nodes are served in a pass, and passes are this far apart. */
+/** Nodes served in one pass, and pause between passes: any client of the broker may press buttons without end. */
 const nodesAtOnce = 20
 const pauseMs = 1_000
 

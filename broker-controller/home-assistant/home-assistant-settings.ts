@@ -21,9 +21,9 @@ export type HomeAssistantSettings = {
   readonly broker: HouseholdBroker
   /** Distinguishes the fleets on one broker; part of all identifiers. */
   readonly fleetName: string
-  /** Of Home Assistant: where it reads what there is. */
+  /** Prefix of Home Assistant's discovery topics. */
   readonly discoveryPrefix: string
-  /** Of this fleet: states and buttons. */
+  /** Prefix of this fleet's topics: states and buttons. */
   readonly topicPrefix: string
   /** Readings of a machine are published at most this often. */
   readonly publishIntervalMs: number
@@ -34,7 +34,7 @@ const defaultIntervalMs = 30_000
 const leastIntervalMs = 1_000
 /** MQTT allows 65,535 bytes; brokers and people have less patience. */
 const longestPrefix = 128
-/** Of the nodes' own protocol (api/topics.ts): on one broker both could stand side by side. */
+/** Prefix of the nodes' own protocol (api/topics.ts): both may use one broker. */
 const nodesPrefix = 'bramble/v1'
 
 /** Adds what is wrong to `problems`. Undefined: Home Assistant is not configured, or its broker cannot be read. */

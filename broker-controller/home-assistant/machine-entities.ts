@@ -9,7 +9,7 @@ export type Entity = {
   readonly state_class?: 'measurement'
   readonly entity_category?: 'diagnostic'
   readonly icon?: string
-  /** How the value is read from the state; left out: the value of the entity's key. */
+  /** How the value is read from the state; default: the value of the entity's key. */
   readonly value_template?: string
   readonly title?: string
 }

@@ -22,7 +22,7 @@ export function commandFilter(topicPrefix: string, button: MachineButton): strin
   return `${topicPrefix}/machines/+/command/${button}`
 }
 
-/** Undefined: it is no command. The body must be the word that the button was announced with. */
+/** Undefined: it is not a command. The body must be the word that the button was announced with. */
 export function commandIn(
   topic: string,
   body: string,

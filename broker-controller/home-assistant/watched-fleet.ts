@@ -18,7 +18,7 @@ export interface WatchedFleet {
   nodeNames(): readonly string[]
   /** Undefined: there is no such node. */
   node(id: string): StoredObject<'nodes'> | undefined
-  /** Of all devices of nodes. */
+  /** IDs of all devices of nodes. */
   ids(): Iterable<string>
   podsOf(nodeName: string): readonly Pod[]
   podsRunning(nodeName: string): number
@@ -35,7 +35,7 @@ const noShare: PodShare = { running: 0, waiting: 0, alerts: 0 }
 
 export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
   const names = new Map<string, string>()
-  /** Of the nodes that there are: a pod's change must not compute a hash. */
+  /** IDs of existing nodes, by name: a pod's change must not compute a hash. */
   const ids = new Map<string, string>()
   const running = new Map<string, number>()
   const podsByNode = new Map<string, Map<string, Pod>>()

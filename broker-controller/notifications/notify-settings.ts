@@ -36,7 +36,7 @@ export type HttpChannel = {
   readonly url: { readonly value: string } | { readonly file: string }
   /** The file has a bearer token in its first line. */
   readonly tokenFile: string | undefined
-  /** Of a webhook. */
+  /** Message template of a webhook. */
   readonly template: string
   readonly contentType: string
   readonly selection: ChannelSelection

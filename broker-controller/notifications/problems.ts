@@ -11,13 +11,13 @@ export type FleetProblem = {
   /** The same for the same problem of the same object. */
   readonly key: string
   readonly kind: ProblemKind
-  /** Of a pod; '' for a node. */
+  /** Namespace of a pod; '' for a node. */
   readonly namespace: string
   /** `pi-1`, `default/web` */
   readonly name: string
   /** One line. */
   readonly text: string
-  /** Of a node that is not ready: `link ap-kitchen`, `zone attic`. Nodes that are lost together make one line. */
+  /** Group of a node that is not ready: `link ap-kitchen`, `zone attic`. Nodes that are lost together make one line. */
   readonly group?: string
 }
 

@@ -29,7 +29,7 @@ export type ServingTls = { readonly certificate: string; readonly key: string; r
 export interface OwnCertificates extends Loop {
   authority(): Authority
   tls(): ServingTls
-  /** Of the administrator's kubeconfig, PEM; undefined: none was written yet. */
+  /** Certificate in the administrator's kubeconfig, PEM; undefined: none was written yet. */
   administratorCertificate(): string | undefined
   readonly signer: CertificateSigner
   readonly clientSigner: ClientCertificateSigner

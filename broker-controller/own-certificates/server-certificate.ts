@@ -11,9 +11,9 @@ import { renewalDueMs } from '../../daemon/renewal.ts'
 
 export type ServerCertificateNeeds = {
   readonly dataDir: string
-  /** Of this server: DNS names and addresses. */
+  /** DNS names and addresses of this server. */
   readonly names: readonly string[]
-  /** Of the other controllers of the fleet, where there are any: an address that moves between them is in each certificate. */
+  /** Names of the fleet's other controllers: an address that moves between controllers is in each certificate. */
   readonly moreNames?: () => readonly string[]
   /** Life of the certificate, five years unless given. */
   readonly servingMs?: number

@@ -14,7 +14,7 @@ import { clusterInfoKey, refuseFolderOfOthers } from './foreign-authority.ts'
 export type FleetBeginningNeeds = {
   readonly store: Pick<Store, 'get'>
   readonly controllers: Pick<ControllerRegistry, 'withdraw'>
-  /** Of the authority. */
+  /** Folder of the authority. */
   readonly folder: string
   readonly verifySecretsKey?: OpenedStore['verifySecretsKey'] | undefined
   readonly clock: Clock

@@ -19,7 +19,7 @@ export type ReplicaNeeds = {
   readonly freshness?: Freshness | undefined
   readonly controllers?: ControllerRegistry | undefined
   readonly own: Pick<OwnCertificates, 'authority' | 'onChange'>
-  /** Of the server certificate. */
+  /** Names in the server certificate. */
   readonly hosts: readonly string[]
   readonly registry: MetricsRegistry
   readonly clock: Clock
@@ -35,11 +35,11 @@ export interface OpenReplica extends Replica {
   readonly controllers: ControllerRegistry
   /** Writes how this controller is reached. Rejects where the store cannot be reached. */
   register(addresses: Addresses): Promise<void>
-  /** Of all controllers, those of this one first. */
+  /** Addresses of all controllers, those of this one first. */
   servers(): ServerLists
   /** The hosts of the other controllers that run and whose API has this port. */
   runningWith(port: number): Promise<readonly string[]>
-  /** The loops of this controller run, or run no more. */
+  /** Sets whether the loops of this controller run. */
   lead(isServing: boolean): void
 }
 

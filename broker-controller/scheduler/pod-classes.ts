@@ -114,7 +114,7 @@ function counted(pod: Pod, labelsOf: (nodeName: string) => Labels): Counted {
     byNode,
     domains,
     addDomains(topologyKey, sums, weight = 1) {
-      // Of a few nodes a count that is kept costs more than it saves.
+      // For a few nodes, keeping a count costs more than it saves.
       if (byNode.size > fewNodes) {
         for (const [value, count] of domains(topologyKey)) addTo(sums, value, weight * count)
       } else {

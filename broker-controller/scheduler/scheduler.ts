@@ -212,7 +212,7 @@ function carryingOut({ write, cache, queue, reserved, clock, log }: CarryOutNeed
   }
 }
 
-/** Of the pods that wait for their volumes: those whose wait is over. */
+/** Pods whose wait for their volumes is over. */
 function concluded(known: Cluster, reserved: Reservations, nowMs: number): readonly Attempt[] {
   return reserved.take(nowMs, writesAtOnce).flatMap((reservation): readonly Attempt[] => {
     const { key, pod, nodeName, beganMs } = reservation

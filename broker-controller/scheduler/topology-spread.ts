@@ -138,7 +138,7 @@ function* countsOnNodes(podClasses: readonly PodClass[]): Steps<ReadonlyMap<stri
   return counts
 }
 
-/** Of counts that are not empty. */
+/** Least of the counts, which are not empty. */
 function leastOf(counts: ReadonlyMap<string, number>): number {
   let least = Number.POSITIVE_INFINITY
   for (const count of counts.values()) least = Math.min(least, count)

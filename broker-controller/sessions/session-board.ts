@@ -48,7 +48,7 @@ export interface SessionBoard {
 export type SessionBoardLimits = {
   readonly perNode: number
   readonly total: number
-  /** Of one user. */
+  /** Limits of one user. */
   readonly ofUser: { readonly perNode: number; readonly total: number }
   /** For the node to connect its end. */
   readonly connectMs: number

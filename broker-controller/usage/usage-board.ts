@@ -57,7 +57,7 @@ const reportsPerSecond = 200
 const lastingSeconds = 60
 const longestWindowSeconds = 86_400
 
-/** Of the dashboard: at 1,000 nodes 17 reports per second. */
+/** Interval for the dashboard: at 1,000 nodes 17 reports per second. */
 const machinesEverySeconds = 30
 const machinesEverySecondsAtMost = 60
 
@@ -86,7 +86,7 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
     const isMore = live === undefined || everySeconds < live.everySeconds || machine !== live.machine
     if (!isMore && now - live.atMs < live.lastsMs / 2) return
     const seconds = Math.max(lastingSeconds, everySeconds * 3)
-    // Of this query only: what the other one asked for ends when it is no longer repeated.
+    // Records this query only: what the other one asked for ends when it is no longer repeated.
     asked.set(node, { atMs: now, lastsMs: seconds * 1000, everySeconds: wanted, machine: wantsMachine })
     queue.set(node, { node, seconds, everySeconds, ...(machine && { machine }) })
   }
