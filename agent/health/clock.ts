@@ -92,7 +92,7 @@ export type DateFacts = Pick<ClockReading, 'synchronized' | 'controller'> & {
 const plausibleMs = 400 * 86_400_000
 
 /**
- * The controller's time is in whole seconds, and takes a moment to arrive: a smaller difference is none. The engine stamps containers
+ * The controller's time is in whole seconds, and takes a moment to arrive: smaller differences do not count. The engine stamps containers
  * with this machine's clock, so a date that differs from it gives wrong durations.
  */
 const noticeableMs = 2_000

@@ -55,7 +55,7 @@ export type FilesystemHistory = {
 
 /** Interval of the write probe while trouble lasts; each is a write to a device that may be failing. */
 const probeEveryMs = 30_000
-/** Older lines of the kernel log are no evidence of the present state. */
+/** Older lines of the kernel log are not evidence of the present state. */
 const recentMs = 2 * 60_000
 
 export const noHistory: FilesystemHistory = {

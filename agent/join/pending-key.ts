@@ -1,6 +1,6 @@
 /**
  * The key of a certificate request that waits for an operator: kept until there is an answer, so that a join that was
- * interrupted goes on with its request.
+ * interrupted continues with its request.
  */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'

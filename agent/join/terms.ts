@@ -5,7 +5,7 @@ import { isCaHash } from '../../certs/ca-hash.ts'
 export type JoinTerms = { readonly url: URL; readonly token: TokenParts; readonly caHash: string }
 export type TermsProblem = { readonly field: 'address' | 'token' | 'caHash'; readonly message: string }
 
-/** The terms, or the first thing that is wrong with them; `message` goes on after the name of the field. */
+/** The terms, or the first thing that is wrong with them; `message` continues after the name of the field. */
 export function joinTerms(given: {
   readonly address: string
   readonly token: string | undefined

@@ -81,7 +81,7 @@ export type PodManagerNeeds = {
   }
   /** Resolves when `node.isOffNetwork` is decided, or after some seconds. */
   readonly networkDecided?: () => Promise<void>
-  /** A pod runs, so many seconds after it was first reported. */
+  /** A pod runs, this many seconds after it was first reported. */
   readonly started?: (seconds: number) => void
   readonly clock: Clock
   readonly random: () => number

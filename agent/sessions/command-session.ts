@@ -48,7 +48,7 @@ async function runningContainer(name: string, { pod, containersOf }: PodSession)
   return found.id
 }
 
-/** Until the output ends. Input goes on beside it; it ends with the session. */
+/** Until the output ends. Input continues beside it; it ends with the session. */
 async function relay(running: EngineProcess, { frames, signal }: PodSession): Promise<void> {
   const input = passInput(running, frames).catch(() => {
     // The process has closed its input, or the stream is gone: its output shows which.

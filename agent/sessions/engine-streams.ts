@@ -40,7 +40,7 @@ export interface EngineStreams {
     options: TerminalOptions & { readonly command: readonly string[] },
     signal: AbortSignal,
   ): Promise<EngineProcess>
-  /** The first process of a container, which goes on when the session ends. `tty` is the container's own. */
+  /** The first process of a container, which keeps running when the session ends. `tty` is the container's own. */
   attach(id: string, options: TerminalOptions, signal: AbortSignal): Promise<EngineProcess>
   /**
    * What a container wrote, standard output and error in the order of the engine; with `follow` until it ends. Nothing is

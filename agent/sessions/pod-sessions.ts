@@ -23,7 +23,7 @@ import type { OpenSession } from './session-types.ts'
 export interface PodLoopback {
   /** Rejects where nothing listens there. `containerID`: any container of the pod that runs. */
   connect(containerID: string, port: number, signal: AbortSignal): Promise<Socket>
-  /** Ends what it started; connections go on. */
+  /** Ends what it started; connections continue. */
   close(): void
 }
 

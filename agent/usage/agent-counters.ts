@@ -4,7 +4,7 @@ import { metricsRegistry } from '../../daemon/metrics-registry.ts'
 export interface AgentCounters {
   /** `signal`: of the threshold, such as `memory.available`. */
   evicted(signal: string): void
-  /** All containers of a pod run, so long after the agent first saw it. */
+  /** All containers of a pod run, this long after the agent first saw it. */
   podStarted(seconds: number): void
   /** A new certificate of the node was not obtained. */
   renewalFailed(): void

@@ -191,7 +191,7 @@ test('the refusal of a registry without end becomes a short message', async (t) 
   t.ok(bytes < allowedBytes, `${bytes} bytes more for a time`)
 })
 
-/** An engine that pulls `web:1`, whose description is so long. */
+/** An engine that pulls `web:1`, whose description is this long. */
 async function engineWithImage(t: Test, descriptionBytes: number, isUsed = false) {
   const description = (padding: number) =>
     JSON.stringify({ Id: 'sha256:1', RepoTags: ['web:1'], Os: 'linux', Config: { Env: ['x'.repeat(padding)] } })

@@ -167,7 +167,7 @@ export function jsonReader<S extends JsonShape>(shape: S): JsonReader<S> {
     begun = what
     wanted = tree.wanted(what === 'text')
   }
-  /** The text or scalar goes on in the next piece. */
+  /** The text or scalar continues in the next piece. */
   const holdOn = (bytes: Buffer) => {
     if (wanted !== undefined && earlierBytes <= mostBytes(wanted)) {
       earlier.push(Buffer.from(bytes.subarray(0, mostBytes(wanted) + 1)))

@@ -226,7 +226,7 @@ const ofDocker = /^br-[0-9a-f]{12}$/
 
 /**
  * Docker would route the addresses to the bridge, and the machine could no longer reach their owners. A wider network behind a
- * gateway stays reachable, except for the range of the pods. `*` is no interface: packets there are refused.
+ * gateway stays reachable, except for the range of the pods. `*` is not an interface: packets there are refused.
  */
 export function routeInTheWay(podCIDR: string, routes: readonly Route[]): string | undefined {
   const pods = parseCidr(podCIDR)

@@ -114,7 +114,7 @@ function withoutCR(line: string): string {
   return line.endsWith('\r') ? line.slice(0, -1) : line
 }
 
-/** Values by name in lower case, in their order. undefined: one of the lines is no header. */
+/** Values by name in lower case, in their order. undefined: one of the lines is not a header. */
 function headersIn(lines: readonly string[]): ReadonlyMap<string, readonly string[]> | undefined {
   const headers = new Map<string, string[]>()
   let values: string[] | undefined

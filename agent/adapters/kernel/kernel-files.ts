@@ -14,7 +14,7 @@ export function textOf(path: string): string | undefined {
 /** The kernel's total, or the limit of the root cgroup where that is less: the machine is a container. */
 export function machineMemoryBytes(root: string, meminfo: string): number {
   const limits = ['sys/fs/cgroup/memory/memory.limit_in_bytes', 'sys/fs/cgroup/memory.max']
-  // `max` is no number; the first version's "no limit" is more than any machine has.
+  // `max` is not a number; the first version's "no limit" is more than any machine has.
   const limit = Number(limits.map((path) => textOf(join(root, path))).find((text) => text !== undefined) ?? Number.NaN)
   const total = meminfoBytes(meminfo, 'MemTotal')
   return Number.isNaN(limit) || limit <= 0 ? total : Math.min(limit, total)

@@ -56,7 +56,7 @@ export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): (
     const nowMs = clock.monotonicMs()
     if (nodeIPs.length > 0 || nowMs - askedMs < resolvedForMs) return resolved
     askedMs = nowMs
-    // An unresolved name is no error: most Pis are in no name server.
+    // An unresolved name is not an error: most Pis are in no name server.
     resolved = await within(resolveMs, 'No answer from the name server', resolve(nodeName)).catch(() => [])
     return resolved
   }

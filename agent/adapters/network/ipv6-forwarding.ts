@@ -66,7 +66,7 @@ export function kernelIPv6Forwarding(root: string, dataDir: string): IPv6Forward
   }
 }
 
-/** Pods are no routers of their machine; `all` has no effect, and `default` is for interfaces to come. */
+/** Pods are not routers of their machine; `all` has no effect, and `default` is for interfaces to come. */
 const ofPods = /^(all|default|lo|docker\d+|br-[0-9a-f]{12}|veth.*|bramble-.*)$/
 
 function changedIn(text: string): Changed | undefined {

@@ -61,7 +61,7 @@ async function openBoth({ address, port }: NameSocketAddress) {
 
 function answerDatagrams(socket: DatagramSocket, answerer: Answerer): void {
   socket.on('message', (message, from) => {
-    // A client that is gone is no failure of the socket.
+    // A client that is gone is not an error of the socket.
     const send = (answer: Buffer) => sendDatagram(socket, answer, from)
     const answer = answerer.answer(message, from.address, 'udp')
     if (answer instanceof Promise) void answer.then(send)

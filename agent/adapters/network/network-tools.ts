@@ -9,7 +9,7 @@ const packages: { readonly [tool in keyof Tools]: string } = { nft: 'nftables', 
 /** A machine under load starts a program in seconds. */
 const deadlineMs = 15_000
 
-/** Undefined: it can. What does not answer in time is no reason: the parts that need it report it. */
+/** Undefined: it can. What does not answer in time is not a reason: the parts that need it report it. */
 export async function networkToolProblem(tools: Tools = usualTools): Promise<ToolProblem | undefined> {
   const missing: (keyof Tools)[] = []
   const started = async (tool: keyof Tools, args: readonly string[]) => {

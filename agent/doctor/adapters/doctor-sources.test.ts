@@ -16,7 +16,7 @@ import { listeningPorts } from './listening-ports.ts'
 import { fixFiles } from './machine-files.ts'
 
 const defaults = { dataDir: '/var/lib/bramble/agent', dockerSocket: '/var/run/docker.sock' }
-/** A machine that stands still for some seconds is no check that hangs. */
+/** A machine that stands still for some seconds is not a check that hangs. */
 const patienceMs = 60_000
 const limits = { spaceMs: patienceMs, healthMs: patienceMs, imagesMs: patienceMs }
 const terminal = { columns: 80, isColoured: false }

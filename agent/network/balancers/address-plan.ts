@@ -7,7 +7,7 @@
  * - Named, and another machine answers: wait, and probe again.
  * - Not named any more, or the link is gone: give it up at once.
  * - Held, and another machine answers too (two parts of a link were joined): a node with a connection to the controller has the newer
- *   message, keeps it and announces it again. Of two without a connection the one with the lower MAC address keeps it.
+ *   message, keeps it and announces it again. If both have no connection, the one with the lower MAC address keeps it.
  * - Held of IPv6: the kernel drops what another holder answers. The address goes with that of IPv4 of the same Service, and is left to
  *   the other node for a while.
  * - Taken of IPv6 by two nodes at one moment: duplicate address detection removes it from the one that asks later, which finds it gone.

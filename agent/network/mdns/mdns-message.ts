@@ -161,7 +161,7 @@ export function writeResponse(stated: readonly MdnsAnswer[]): Buffer {
   return message({ flags: 0x8400, answers, additional })
 }
 
-/** The records are withdrawn (section 10.1). Of each by itself, as a name may keep others: without the bit that replaces all. */
+/** Withdraws the records (section 10.1), each without the cache-flush bit, as a name may keep others. */
 export function writeWithdrawal(names: readonly HostName[]): Buffer {
   return message({ flags: 0x8400, answers: names.flatMap((host) => addressRecords(host, anyType, internetClass, 0)) })
 }

@@ -57,7 +57,7 @@ export function linksToUse(
 
 /**
  * `NODE.local`, and `SERVICE.NAMESPACE.local` of load balancers, sorted. None for a node whose name has a dot: it would be a name of
- * another one's. An address of the link is none of them: no Service and no pod of the node is reached by it.
+ * another one's. Link-local addresses are not published: no Service and no pod of the node is reached by them.
  */
 export function namesToPublish(
   { nodeName, services, balancers }: PublishedFacts,

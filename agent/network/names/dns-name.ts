@@ -11,7 +11,8 @@ const longestLabel = 63
 /** Each follows an earlier position, so a name that needs more of them is built to cost time. */
 const mostPointers = 16
 
-export type NameRead = { readonly name: NameText /** Of the byte after it, where it was read. */; readonly end: number }
+/** `end`: offset of the byte after the name in the bytes it was read from. */
+export type NameRead = { readonly name: NameText; readonly end: number }
 
 /**
  * undefined: it is not a name, does not end within `bytes`, or is longer than 255 bytes. `mayPoint`: it may end in a pointer to an earlier

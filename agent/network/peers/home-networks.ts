@@ -5,7 +5,10 @@ import type { FamilyNetwork } from './peer-network.ts'
 import type { HostIPv6Route, HostRoute } from './route-steps.ts'
 import { tunnelDevice, wireguardDevice } from './tunnels.ts'
 
-/** The bridges of Docker's networks, one of which the pods of this node have, and interfaces that are no network of the machine. */
+/**
+ * Interfaces that are not on a network of the machine: the bridges of Docker's networks, one of which the pods of this
+ * node have, loopback and tunnels.
+ */
 const others = new RegExp(`^(br-[0-9a-f]{12}|lo|\\*|${tunnelDevice}|${wireguardDevice})$`)
 
 /** Ranges of one family; `ipv6` in a fleet with both. */

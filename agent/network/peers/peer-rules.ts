@@ -87,7 +87,7 @@ function portsOfNodes(tunnel: RuledNetwork['tunnel']): string {
 
 /**
  * WireGuard accepts from a peer the addresses of its own pods only: they come from no other interface. What another node sends is for
- * pods and their nodes, and goes no further. Answers go on to the client that a Service was reached by: source NAT is undone before.
+ * pods and their nodes, and goes no further. Answers reach the client that used a Service: source NAT is undone before.
  */
 function encryptedRules(clusterCIDR: string, { ip }: RuleFamily): readonly string[] {
   return [

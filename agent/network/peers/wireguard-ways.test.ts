@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
 import { peerNetworkOf } from './peer-network.ts'
 
-/** The node `pi-NUMBER`; its key is no key, but not read here. */
+/** The node `pi-NUMBER`; its key is invalid, but not read here. */
 const peer = (number: number, more: Partial<NetworkPeer> = {}): NetworkPeer => ({
   name: `pi-${number}`,
   podCIDR: `10.244.${number}.0/24`,

@@ -33,6 +33,6 @@ export function entryChains({ family, ip }: RuleFamily): readonly (readonly [str
 /**
  * What pods of one bridge send each other passes these chains too. They find each other's hardware addresses by ICMPv6, as by ARP, which no
  * policy restricts. The part `peers` drops what else they send by addresses of the link, which no policy names. The hop limit of what is routed
- * is below 255: such a packet is none of neighbour discovery (RFC 4861, 7.1), and could carry anything beyond the link.
+ * is below 255: such a packet is not valid neighbour discovery (RFC 4861, 7.1), and could carry anything beyond the link.
  */
 const neighbours = 'ip6 hoplimit 255 icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept'

@@ -37,7 +37,7 @@ export function writeChallenge({ nonce, address }: Challenge): Buffer {
   return message
 }
 
-/** undefined: it is none. */
+/** undefined: it is not a challenge. */
 export function readChallenge(message: Buffer): Challenge | undefined {
   if (message.length !== datagramBytes || !message.subarray(0, 4).equals(challengeName)) return undefined
   const length = message.readUInt8(4 + nonceBytes)
@@ -52,7 +52,7 @@ export function writeProof({ nonce, signature, certificate }: Proof): Buffer | u
   return message.length > datagramBytes ? undefined : message
 }
 
-/** undefined: it is none. */
+/** undefined: it is not a proof. */
 export function readProof(message: Buffer): Proof | undefined {
   if (message.length > datagramBytes || !message.subarray(0, 4).equals(proofName)) return undefined
   const signature = blockAt(message, 4 + nonceBytes)

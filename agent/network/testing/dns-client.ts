@@ -41,7 +41,7 @@ export type SeenAnswer = {
   readonly additional: readonly SeenRecord[]
 }
 
-/** Throws where the bytes are no answer, or something follows it. */
+/** Throws if the bytes are not an answer, or something follows it. */
 export function seenAnswer(bytes: Buffer): SeenAnswer {
   const at = { offset: 12 }
   const [questions = 0, answers = 0, authorities = 0, additional = 0] = [4, 6, 8, 10].map((from) =>

@@ -6,7 +6,7 @@
  */
 export type NetworkState = ReadonlySet<string>
 
-/** Whether a link or a default route is new. One that disappeared is no reason to connect again. */
+/** Whether a link or a default route is new. One that disappeared is not a reason to connect again. */
 export function cameUp(before: NetworkState, now: NetworkState): boolean {
   return [...now].some((one) => !before.has(one))
 }

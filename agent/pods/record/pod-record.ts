@@ -293,7 +293,7 @@ export function onPreStop(record: PodRecord, id: string): PodRecord {
   return { ...record, preStops: new Set([...record.preStops, id]) }
 }
 
-/** The stop that was to end at `untilMs` has ended or failed; a later one goes on. */
+/** The stop that was to end at `untilMs` has ended or failed; a later one continues. */
 export function onStopEnded(record: PodRecord, id: string, untilMs: number): PodRecord {
   return record.stopping.get(id) === untilMs ? { ...record, stopping: withoutKey(record.stopping, id) } : record
 }

@@ -193,7 +193,7 @@ export type PullOptions = {
   readonly signal: AbortSignal
   readonly credentials?: RegistryCredentials
   readonly stallMs: number
-  /** Called for every message of the engine, so often. */
+  /** Called for every message of the engine, this often. */
   readonly progress?: (progress: PullProgress) => void
 }
 

@@ -24,7 +24,7 @@ export interface PodStatusManager {
 export type PodStatusManagerNeeds = {
   readonly records: PodRecords
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone'>
-  /** A pod runs, so long after its first report. */
+  /** A pod runs, this long after its first report. */
   readonly started?: (seconds: number) => void
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: Log
