@@ -129,14 +129,14 @@ export type ControllerConfiguration = NetworkRanges & {
   readonly log: { readonly format: LogFormat; readonly level: LogLevel }
   readonly nodeLifecycle: NodeLifecycleSettings
   readonly taintEviction: TaintEvictionSettings
-  /** Finished pods beyond so many are removed, the oldest first; 0: none. */
+  /** Finished pods beyond this many are removed, the oldest first; 0: none. */
   readonly terminatedPodGCThreshold: number
   readonly autoscaler: AutoscalerSettings
   readonly eventLifetimeMs: number
   readonly certificates: {
     /** The longest life of a node's certificate. */
     readonly signingMs: number
-    /** For so long after its end a node's certificate serves to get a new one; 0: not at all. */
+    /** For this long after its end a node's certificate serves to get a new one; 0: not at all. */
     readonly expiredWindowMs: number
     /** Nodes whose certificate has ended wait for an operator's approval. */
     readonly quarantine: boolean

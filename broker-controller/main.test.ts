@@ -237,7 +237,7 @@ function started(t: Test, dataDir: string, ...more: readonly string[]) {
   }
 }
 
-/** Makes a namespace with something in it and deletes it; true once it is there no more. */
+/** Makes a namespace with something in it and deletes it; true once it is gone. */
 async function namespaceGoes(kubeconfig: string): Promise<boolean> {
   const api = apiClient(await readKubeconfig(kubeconfig))
   const path = '/api/v1/namespaces/brief'

@@ -32,7 +32,7 @@ export type ApiLocation = {
 /** As kube-apiserver's DefaultEndpointReconcilerInterval. */
 const periodMs = 10_000
 
-/** A name is no endpoint: with an advertised name the Service has no Endpoints and no EndpointSlice. */
+/** A name is not an endpoint: with an advertised name the Service has no Endpoints and no EndpointSlice. */
 export function kubernetesServiceController(needs: KubernetesServiceNeeds, location: ApiLocation): Loop {
   const { clock, log } = needs
   const run = async (signal: AbortSignal) => {

@@ -102,7 +102,7 @@ function blocksOf({ size, nth, touched }: Blocks): NodeCidrs {
   }
 }
 
-/** At most so many blocks, as Kubernetes. */
+/** At most this many blocks, as Kubernetes. */
 const mostBits = 16
 
 /** What is wrong with these settings, if anything. */

@@ -18,7 +18,7 @@ export type RestartNeeds = {
 export interface MachineRestarts {
   /**
    * The button of this node was pressed. The request has the time of the press, however late it is written. Again within five minutes
-   * it does nothing, so that a machine restarts at most so often; within ten seconds where the request was not accepted.
+   * it does nothing, so that a machine restarts at most this often; within ten seconds where the request was not accepted.
    */
   press(nodeName: string): void
   readonly loop: Loop

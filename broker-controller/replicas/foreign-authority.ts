@@ -28,7 +28,7 @@ export type PublishedAuthorities = {
 export type AuthorityStep = 'none' | 'change-over' | 'finish' | { readonly refused: 'absent' | 'another' | 'previous' }
 
 /**
- * The authority that signs never becomes an earlier one, and one that the fleet trusts no more after a rollover is not trusted again.
+ * The authority that signs never becomes an earlier one, and one that the fleet no longer trusts after a rollover is not trusted again.
  */
 export function nextAuthorityStep(
   held: Pick<Rollover, 'hash' | 'next' | 'previous'> | undefined,

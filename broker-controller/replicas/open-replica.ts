@@ -43,7 +43,7 @@ export interface OpenReplica extends Replica {
   lead(isServing: boolean): void
 }
 
-/** Another controller that starts is asked for at most so often: a stranger must not make this one ask etcd all the time. */
+/** Another controller that starts is asked for at most this often: a stranger must not make this one ask etcd all the time. */
 const refreshMs = 1_000
 
 /** undefined: this is the only controller. */

@@ -4,7 +4,7 @@ import type { Pod } from '../../api/pod.ts'
 import { addTo } from './counts.ts'
 import type { NodeAllocation } from './node-usage.ts'
 
-/** Kubernetes' limits: an image below the first is no reason to prefer a node, one above the second is all of it. */
+/** Kubernetes' limits: an image below the first is not a reason to prefer a node, one above the second is all of it. */
 const leastBytes = 23 * 1024 * 1024
 const mostBytesPerContainer = 1000 * 1024 * 1024
 

@@ -32,7 +32,7 @@ export type SchedulerNeeds = SchedulerWriteNeeds & {
   readonly registry?: MetricsRegistry
 }
 
-/** Decisions are quick and writing is slow: so many are written at a time. */
+/** Decisions are quick and writing is slow: this many are written at a time. */
 const writesAtOnce = 128
 /** Decisions are written after this time; in a large fleet one decision takes milliseconds. */
 const decidesForMs = 20

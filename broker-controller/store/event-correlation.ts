@@ -42,7 +42,7 @@ export interface EventCorrelator {
 
 /** maxLruCacheEntries: Events, groups of similar ones, and objects that are remembered, of each. */
 export const mostRemembered = 4096
-/** defaultAggregateMaxEvents: of so many similar Events the last, and those after it, are combined. */
+/** defaultAggregateMaxEvents: of this many similar Events the last, and those after it, are combined. */
 const mostSimilar = 10
 /** defaultAggregateIntervalInSeconds: Events are similar while no more time than this is between two of them. */
 const similarMs = 10 * 60_000

@@ -32,7 +32,7 @@ export interface ObjectCache {
 }
 
 /**
- * `historyLength`: of the changes of the last minutes at least so many of each kind are kept, at most twice as many,
+ * `historyLength`: of the changes of the last minutes at least this many of each kind are kept, at most twice as many,
  * unless those of all kinds take more than `historyBytes` (about, on the heap). `startVersion`: no change of this kind up
  * to it is remembered. `latestVersion`: no client can have a later one of this kind.
  */

@@ -74,8 +74,8 @@ export function eventLine(type: string, object: unknown): Buffer {
 }
 
 /**
- * Values by object, as long as the object lives and at most so many (by the sizes given) as the limit: of two
- * generations the older one is dropped when the younger one has half of it, or when `forMs` have passed.
+ * Values by object, as long as the object lives and up to the limit, by the sizes given. The older of two generations
+ * is dropped when the younger one has half of the limit, or when `forMs` have passed.
  */
 export function recentlyUsed<Value extends string | object>(limit: number, forMs: number, later = laterWithoutWaiting) {
   let young = new WeakMap<object, Value>()
@@ -116,7 +116,7 @@ function isFrozenObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && Object.isFrozen(value)
 }
 
-/** The value as a long list and what stands before it; undefined: it is none. */
+/** The value as a long list and what stands before it; undefined: it is not one. */
 function asList(value: unknown) {
   if (typeof value !== 'object' || value === null) return undefined
   const { items, rows, ...others } = value as { readonly items?: unknown; readonly rows?: unknown }

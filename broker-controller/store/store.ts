@@ -4,7 +4,7 @@
  *
  * A second store, such as etcd, is a function that returns an `OpenedStore`, and a line in `open-store.ts`. It passes
  * `testing/store-contract.ts`, and `testing/store-connection-contract.ts` if it can lose its server. A store that keeps a cache of
- * all objects in memory writes a `ChangeWriter` (`cached-store.ts`) and no more.
+ * all objects in memory writes a `ChangeWriter` (`cached-store.ts`) and nothing else.
  */
 import { ApiError, type StatusDetails } from '../../api/api-error.ts'
 import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
@@ -188,7 +188,7 @@ export interface Store {
    * Changes of one kind after `from` (a resourceVersion; omitted: from now on), in order, until `signal` aborts (the
    * iteration then ends without an error) or the store is closed. Throws ApiError Expired if `from` is older than the
    * changes that are kept, or was not given yet, and if the reader falls further behind than that: never is a change left
-   * out. A lost connection is not seen here: the watch goes on when it is back.
+   * out. A lost connection is not seen here: the watch continues when it is back.
    */
   watch<R extends ResourceName>(
     resource: R,

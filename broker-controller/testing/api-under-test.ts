@@ -44,7 +44,7 @@ export type ApiUnderTest = {
   readonly kubectl: (args: readonly string[], more?: KubectlOptions) => Promise<Ran>
   /** A running kubectl, for `-w`: its lines as they come. */
   readonly watching: (args: readonly string[]) => Watching
-  /** Resolves when exactly so many watches are open. */
+  /** Resolves when exactly this many watches are open. */
   readonly watched: (times: number) => Promise<void>
   readonly issueFor: (identity: Identity, more?: { lifeMs?: number; nowMs?: number }) => Issued
   readonly kubeconfigFor: (name: string, content?: { certificate?: string; key?: string }) => Promise<string>

@@ -4,7 +4,7 @@ import type { Store } from '../store/store.ts'
 
 export interface CrashingStore {
   readonly store: Store
-  /** From now on so many writes succeed, and all after them fail. Events do not count: no decision is made from them. */
+  /** From now on this many writes succeed, and all after them fail. Events do not count: no decision is made from them. */
   allow(writes: number): void
   /** Whether a write has failed since `allow`. */
   crashed(): boolean

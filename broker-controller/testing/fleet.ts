@@ -33,7 +33,7 @@ export interface Fleet {
   report(name: string, ready: NodeCondition['status']): Promise<void>
   /** Starts these loops; the answer ends them. */
   start(...loops: readonly Loop[]): () => Promise<void>
-  /** Lets time pass, with its heartbeats. `strideSeconds`: so many at a time, every node beats once in each. */
+  /** Lets time pass, with its heartbeats. `strideSeconds`: this many at a time, every node beats once in each. */
   pass(seconds: number, strideSeconds?: number): Promise<void>
   /** Pods that were asked to leave. */
   leaving(): Promise<readonly string[]>

@@ -8,7 +8,7 @@ import type { StoredObject, StoredPod } from '../store/store.ts'
 /** Midnight of 2026-01-01. */
 export const midnightMs = Date.parse('2026-01-01T00:00:00Z')
 
-/** RFC 3339, so many seconds after midnight. */
+/** RFC 3339, this many seconds after midnight. */
 export const timeAt = (second: number) => new Date(midnightMs + second * 1000).toISOString().replace('.000', '')
 
 /** A Job `work`. */

@@ -11,7 +11,7 @@ export type Json = { readonly [name: string]: unknown }
 export type LargeObject = {
   /** `spec.containers[].ports`. */
   readonly field: string
-  /** The object with so many items; other `salt`, other texts in them. */
+  /** The object with this many items; other `salt`, other texts in them. */
   readonly object: (items: number, salt: string) => Json
 }
 

@@ -27,7 +27,7 @@ export function reportedPodUsage(
   return known.length === 0 ? undefined : { sample, containers: new Map(known) }
 }
 
-/** Half of the truth is none: kubectl would show the missing half as nothing used. */
+/** All or nothing: kubectl would show a missing half as nothing used. */
 export function usedAmounts({ cpu, memory }: Used): UsedAmounts | undefined {
   if (cpu === undefined || memory === undefined) return undefined
   return { cpu, memoryKi: Math.ceil(memory / 1024) }

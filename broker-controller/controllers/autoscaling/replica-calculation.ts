@@ -11,7 +11,7 @@ export type CalculationSettings = {
   readonly tolerance: number
   /** After its start the usage of CPU counts only while the pod is ready. */
   readonly cpuInitializationPeriodMs: number
-  /** A pod that has not become ready for so long after its start has not been ready at all. */
+  /** A pod that has not become ready for this long after its start has not been ready at all. */
   readonly initialReadinessDelayMs: number
 }
 

@@ -33,7 +33,7 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   return { text, family: one.family, first: one.first, last: other.first }
 }
 
-/** The first and the last address of a network, as `192.168.2.0/28`; undefined: it is none. */
+/** The first and the last address of a network, as `192.168.2.0/28`; undefined: it is not a network. */
 export function boundsOf(text: string): AddressBounds | undefined {
   const cidr = parseCidr(text)
   if (cidr !== undefined) {
@@ -83,7 +83,7 @@ function boundsOfAddress(ip: string): AddressBounds | undefined {
 }
 
 /**
- * .0 and .255 are no addresses of machines in most IPv4 networks. In IPv6 the first address of a /64 is that of all its routers
+ * .0 and .255 are not addresses of machines in most IPv4 networks. In IPv6 the first address of a /64 is that of all its routers
  * (RFC 4291, 2.6.1), and every node is one.
  */
 function isUsable({ family, first }: Pick<AddressBounds, 'family' | 'first'>): boolean {

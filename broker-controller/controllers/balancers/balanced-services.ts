@@ -60,9 +60,9 @@ export function portKey(protocol: string | undefined, port: number): BalancedPor
   return `${protocol || 'TCP'}/${port}`
 }
 
-/** What is longer is no address (`INET6_ADDRSTRLEN` of netinet/in.h, without its end). */
+/** What is longer is not an address (`INET6_ADDRSTRLEN` of netinet/in.h, without its end). */
 const longestAddress = 45
-/** A longer sharing key is none: each pass compares them all. */
+/** A longer sharing key is ignored: each pass compares them all. */
 const longestSharingKey = 253
 
 /** `key`: of this Service. `endpointNodes`: those with a ready endpoint of the family. `ipv6`: pods of the fleet have addresses of both families. */
@@ -99,7 +99,7 @@ function annotated({ annotations }: Service['metadata'], names: readonly string[
   return names.map((name) => annotations?.[name] ?? '').find((value) => value !== '') ?? ''
 }
 
-/** Not across namespaces: the value is no secret, and ports of the address are what one namespace would take from another. */
+/** Not across namespaces: the value is not a secret, and ports of the address are what one namespace would take from another. */
 function sharingOf(metadata: Service['metadata'], spec: NonNullable<Service['spec']>): Sharing | undefined {
   const value = annotated(metadata, allowSharedIPAnnotations)
   if (value === '' || value.length > longestSharingKey) return undefined

@@ -96,7 +96,7 @@ function withBalancing<S extends Service>(service: S, balancing: Balancing | und
 
 type Change = { readonly reason: string; readonly message: string }
 
-/** Nodes that come and go with their own addresses are no Event. */
+/** Nodes that come and go with their own addresses cause no Event. */
 function changeOf(before: Service, after: Service): Change | undefined {
   const [had, has] = [ipsOf(before), ipsOf(after)]
   const [from, to] = [nodeOf(before), nodeOf(after)]

@@ -21,7 +21,7 @@ import { type TriggerTimes, triggerTime } from './trigger-times.ts'
 
 /** Pods that become ready within moments are one change. */
 const debounceMs = 20
-/** A pod whose node is not registered is no endpoint; its Service is visited again so much later. */
+/** A pod whose node is not registered is not an endpoint; its Service is visited again this much later. */
 const missingNodeMs = 10_000
 /** --concurrent-service-endpoint-syncs. */
 const visitsAtOnce = 5

@@ -64,7 +64,7 @@ function take<V>(map: Map<string, V>, key: string): V | undefined {
   return value
 }
 
-/** The slice that has the least space left with so many more; undefined: none has space for them (getSliceToFill). */
+/** The slice that has the least space left with this many more; undefined: none has space for them (getSliceToFill). */
 function bestFit(slices: ReadonlyMap<string, readonly Endpoint[]>, more: number, most: number): string | undefined {
   const fitting = [...slices].filter(([, endpoints]) => endpoints.length + more <= most)
   return fitting.sort(([, a], [, b]) => b.length - a.length)[0]?.[0]

@@ -119,7 +119,7 @@ function ingressVisits(needs: IngressNeeds, settings: UsedSettings, sources: Ing
     async keepFiles(): Promise<void> {
       if (latest !== undefined) await saveProxyFiles(needs, latest)
     },
-    /** Removes our addresses from an Ingress that is none of ours any more, unless its new controller wrote others. */
+    /** Removes our addresses from an Ingress that is no longer ours, unless its new controller wrote others. */
     async leave(key: string): Promise<void> {
       const ingress = sources.ingress(key)
       if (ingress === undefined || sources.isOurs(ingress)) return

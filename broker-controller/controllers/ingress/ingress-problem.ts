@@ -15,7 +15,7 @@ export function oldestFirst(a: Pick<Ingress, 'metadata'>, b: Pick<Ingress, 'meta
 
 /** What all files of the proxy together may have. */
 export interface FileRoom {
-  /** False, and nothing is taken, if so many bytes are not left. */
+  /** False, and nothing is taken, if this many bytes are not left. */
   take(bytes: number): boolean
 }
 

@@ -53,7 +53,7 @@ export function ingressRoutes(lookup: ServiceLookup, room: FileRoom, ipv6: boole
   const owners = new Map<string, string>()
   const backends = new Map<string, ProxyBackend>()
 
-  /** What is not there yet. Of two equal entries the first counts. */
+  /** New entries; the first of two equal ones counts. */
   const missing = ({ entries, backends: some }: Wanted) => {
     const free = new Map<string, Entry>()
     for (const entry of entries) {

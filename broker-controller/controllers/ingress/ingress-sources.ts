@@ -12,7 +12,7 @@ import { isReadyPod } from '../workloads/pod-readiness.ts'
 import { hasPodIPv6, internalAddresses, proxyAddresses, reachedAt } from './ingress-addresses.ts'
 import { ingressControllerName, ingressNamespace, proxyPodLabels } from './proxy-objects.ts'
 
-/** What may have to be done after a change; `left`: an Ingress is none of ours any more. */
+/** What may have to be done after a change; `left`: an Ingress is no longer ours. */
 export type IngressChange = 'configuration' | 'addresses' | 'proxy' | { readonly left: string }
 
 export type References = { readonly services: ReadonlySet<string>; readonly secrets: ReadonlySet<string> }

@@ -23,7 +23,7 @@ export function flappingFrom(node: Node, { flappingLosses }: FlappingSettings): 
   return flappingLosses > 0 && hasTaint(node) ? { lossesMs: [], isFlapping: true } : steady
 }
 
-/** Ready was lost. A loss that was announced is none. */
+/** Ready was lost. An announced loss does not count. */
 export function afterLoss(before: Flapping, nowMs: number, settings: FlappingSettings): Flapping {
   if (settings.flappingLosses <= 0) return steady
   const lossesMs = [...before.lossesMs.filter((ms) => nowMs - ms < settings.flappingWindowMs), nowMs]

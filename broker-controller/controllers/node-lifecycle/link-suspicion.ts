@@ -10,7 +10,7 @@ export type LinkSettings = {
   readonly linkSuspicionWindowMs: number
   /** Together are at least two, and this part of the link's nodes … */
   readonly linkSuspicionShare: number
-  /** … or so many, however many the link has. */
+  /** … or this many, however many the link has. */
   readonly linkSuspicionNodes: number
   /** How long the others may take once the first is back. */
   readonly nodeMonitorGracePeriodMs: number
@@ -97,7 +97,7 @@ export function suspicionText({ link, members, total }: Suspicion): string {
 
 type Loss = readonly [name: string, sinceMs: number]
 
-/** Those that have so many others close by in time that chance is no explanation. */
+/** Those that have so many others close by in time that chance is not an explanation. */
 function lostTogether(losses: readonly Loss[], total: number, settings: LinkSettings): readonly Loss[] {
   const { linkSuspicionPatienceMs, linkSuspicionWindowMs, linkSuspicionShare, linkSuspicionNodes } = settings
   if (linkSuspicionPatienceMs <= 0) return []

@@ -79,8 +79,8 @@ export function firstSight(node: Node, lease: Lease | undefined, now: Now, setti
 export const neverReportedReason = 'NodeStatusNeverUpdated'
 
 /**
- * A report is a sign of life when its heartbeat differs from the last one, or when Ready came or went. What the
- * controller writes itself is none.
+ * A report is a sign of life when its heartbeat differs from the last one, or when Ready came or went. A change by the
+ * controller itself does not count.
  */
 export function seenNode(health: NodeHealth, node: Node, nowMs: number, settings: HealthSettings): NodeHealth {
   const ready = readyCondition(node)

@@ -29,7 +29,7 @@ export type NodeLifecycleNeeds = {
   /** This process lets nodes not connect now: their silence is its own doing. */
   readonly refusesNodes?: () => boolean
 }
-/** The store groups writes: so many under way at a time let a lost zone be written in a few groups. */
+/** The store groups writes: this many under way at a time let a lost zone be written in a few groups. */
 const writesAtOnce = 256
 
 /** A timer that is later than this means that the process was held up. */

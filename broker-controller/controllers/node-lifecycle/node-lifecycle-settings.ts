@@ -31,7 +31,7 @@ export const defaultNodeLifecycleSettings: NodeLifecycleSettings = {
   secondaryNodeEvictionRate: 0.01,
   unhealthyZoneThreshold: 0.55,
   largeClusterSizeThreshold: 50,
-  /** Bramble's own: an announced absence delays evictions at most so long. */
+  /** Bramble's own: an announced absence delays evictions at most this long. */
   plannedAbsenceLimitMs: 30 * 60_000,
   linkSuspicionPatienceMs: 15 * 60_000,
   /** A silent link is noticed by each connection's keep-alive, and those are up to a heartbeat apart. */

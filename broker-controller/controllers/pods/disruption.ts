@@ -13,7 +13,7 @@ export type BudgetCount = {
   readonly lookAgainMs: number | undefined
 }
 
-/** As Kubernetes: a pod whose eviction was granted counts as gone for so long. */
+/** As Kubernetes: a pod whose eviction was granted counts as gone for this long. */
 const disruptionLifetimeMs = 120_000
 
 /** Whether the budget is a part of the pods that their controllers want, not a number of pods. */

@@ -21,7 +21,7 @@ import { removePod } from './pod-removal.ts'
 export type PodCleanupNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 export type PodCleanupSettings = { readonly terminatedPodGCThreshold: number }
 
-/** What is decided for so many pods is a turn of the event loop. */
+/** What is decided for this many pods is a turn of the event loop. */
 const removalsAtOnce = 48
 
 export function podCleanupController(

@@ -32,7 +32,7 @@ export type TaintEvictionSettings = {
 
 export const defaultTaintEvictionSettings: TaintEvictionSettings = { evictUnmanagedPods: false }
 
-/** What is decided for so many pods is a turn of the event loop. */
+/** What is decided for this many pods is a turn of the event loop. */
 const evictionsAtOnce = 64
 const retryMs = 1_000
 

@@ -119,7 +119,7 @@ function magnitude(ageMs: number): number {
   return ageMs > 0 ? Math.trunc(Math.log2(ageMs * 1e6)) : -1
 }
 
-/** 0 for what is no 32-bit integer (GetDeletionCostFromPodAnnotations in pkg/apis/core/helper/helpers.go). */
+/** 0 for what is not a 32-bit integer (GetDeletionCostFromPodAnnotations in pkg/apis/core/helper/helpers.go). */
 function deletionCostOf({ metadata }: Pod): number {
   const text = metadata.annotations?.[deletionCostAnnotation] ?? ''
   const cost = /^(-?[1-9]\d*|0)$/.test(text) ? Number(text) : 0

@@ -66,7 +66,7 @@ const debounceMs = 20
  * what N changes cost does not grow with the square of N: at 30,000 dependents those of 3 s.
  */
 const dependentsPerMs = 10
-/** A change of the status by somebody else is put right so much later. */
+/** A change of the status by somebody else is put right this much later. */
 const statusMs = 1000
 /** --concurrent-replicaset-syncs and its like: one owner that waits for a webhook does not hold up the others. */
 const visitsAtOnce = 5

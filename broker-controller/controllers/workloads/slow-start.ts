@@ -3,7 +3,7 @@
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 
-/** What the admission of so many pods takes is a turn of the event loop. */
+/** What the admission of this many pods takes is a turn of the event loop. */
 const startedAtOnce = 16
 
 export type SlowStartResult = {

@@ -11,7 +11,7 @@ export type Reservation = {
   readonly pod: StoredPod
   readonly nodeName: string
   readonly volumes: VolumeChoice
-  /** The versions of the claims and volumes as they were written, by uid: older ones are no answer. */
+  /** The versions of the claims and volumes as they were written, by uid: older ones do not count. */
   readonly versions: ReadonlyMap<string, number>
   /** When the first attempt on the pod began. */
   readonly beganMs: number
@@ -25,7 +25,7 @@ export interface Reservations {
   claimChanged(claim: KnownClaim): void
   volumeChanged(volume: KnownVolume): void
   nodeChanged(nodeName: string): void
-  /** Those of which something changed since they were taken, and those that are overdue; at most so many. */
+  /** Those of which something changed since they were taken, and those that are overdue; at most this many. */
   take(nowMs: number, most: number): readonly Reservation[]
   /** When the next one is overdue; now if one has changed. */
   nextMs(nowMs: number): number | undefined

@@ -43,7 +43,7 @@ export function mayHave(
   object: ConfigMap | Secret,
   { assigned }: { readonly assigned: boolean },
 ): boolean {
-  // The authorities are no secret, and every pod with a token needs them.
+  // The authorities are not secret, and every pod with a token needs them.
   if (object.kind === 'ConfigMap' && object.metadata.name === rootCertificatesName) return true
   if (assigned && !isHeld(object)) return true
   return deliveredBy(object).includes(node)

@@ -15,7 +15,7 @@ export type HeldWorkloads = 'all' | 'statefulsets' | 'none'
 export type HoldFacts = {
   /** Checkpoints are accepted. */
   readonly isOpen: boolean
-  /** For so long. */
+  /** For this long. */
   readonly openMs: number
   /** How many nodes came with the store, and which of them are there still and sent no checkpoint. */
   readonly nodes: number

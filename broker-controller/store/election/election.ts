@@ -22,7 +22,7 @@ export const renewDeadlineMs = 10_000
 export const retryPeriodMs = 2_000
 
 /**
- * The store accepts writes of the leader only, whatever this process believes: each has the condition that its term goes on. So a
+ * The store accepts writes of the leader only, whatever this process believes: each has the condition that its term continues. So a
  * leader that was frozen for longer than its lease writes nothing.
  */
 export interface Election {

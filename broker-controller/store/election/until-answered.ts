@@ -1,4 +1,4 @@
-/** What has to be written before a controller can go on: repeated where the store did not answer, and the write may have happened. */
+/** What has to be written before a controller can continue: repeated where the store did not answer, and the write may have happened. */
 import { isApiError, type StatusReason } from '../../../api/api-error.ts'
 import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { longestBackoffMs } from '../../../daemon/backoff.ts'

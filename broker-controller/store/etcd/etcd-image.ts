@@ -184,7 +184,7 @@ type WatchPosition = Pick<EtcdImage, 'revision' | 'until'> & {
 
 /**
  * Changes of other prefixes raise the revision, too, and the watch has no event of them. Then a key of this store is written, whose event
- * comes after all others. A requested progress notification is no proof: etcd before 3.4.25 and 3.5.8 sends it ahead of events that
+ * comes after all others. A requested progress notification is not proof: etcd before 3.4.25 and 3.5.8 sends it ahead of events that
  * are on their way, or not yet read (etcd-io/etcd 15220), and who counted from there would leave them out. Where etcd has no space for the
  * mark, all objects are read: others may have filled it, and a client that would delete something must not be refused for that.
  */

@@ -22,7 +22,7 @@ export interface EtcdValues {
   encode(key: StoredKey, object: AnyObject): Buffer
   /** The value with JSON in it. Throws SecretsKeyError. */
   bodyOf(key: StoredKey, value: Buffer): string
-  /** `version`: the revision of the value. Throws SecretsKeyError, and SyntaxError where it is no JSON. */
+  /** `version`: the revision of the value. Throws SecretsKeyError, and SyntaxError where it is not JSON. */
   decode(key: StoredKey, value: Buffer, version: number): AnyStoredObject
   encodeBody(key: StoredKey, body: string): Buffer
   /** Whether the first key encrypted this value of a Secret. */

@@ -34,7 +34,7 @@ export type EtcdWriterNeeds = {
   readonly close: () => Promise<void>
 }
 
-/** After so many changes by others in a row the client is answered Conflict, and reads again itself. */
+/** After this many changes by others in a row the client is answered Conflict, and reads again itself. */
 const mostDecisions = 5
 /** From the first attempt to the last: to find another endpoint, and to wait for a leader. */
 const writeMs = 3_000

@@ -14,7 +14,7 @@ export type OwnerProcess = {
   readonly pid: number
   /** The boot of the machine and the namespace that `pid` belongs to. */
   readonly place: string
-  /** When the process began, in the kernel's units: a number of another process is no proof. */
+  /** When the process began, in the kernel's units: a number of another process is not proof. */
   readonly began: string
   /** `https://HOST:PORT` of its API. */
   readonly server?: string | undefined
@@ -69,8 +69,8 @@ const releaseMs = 3_000
 const pauseMs = 250
 
 /**
- * All claims use one lease while it lasts: so a key that a claim made without an answer is recognized by it. Of two claims in flight
- * one makes the key, for both have the condition that there is none.
+ * All claims use one lease while it lasts, so that a key that a claim made without an answer is recognized by it. Only
+ * one of two claims in flight creates the key: both have the condition that it does not exist.
  */
 export function ownerClaims(client: EtcdClient, keys: EtcdKeys, leaseSeconds: number, clock: Clock): OwnerClaims {
   let lease: string | undefined

@@ -206,7 +206,7 @@ async function compactNow(store: Store): Promise<void> {
 
 const pageBytes = 40_000
 
-/** Leads to etcd. Of what comes back, it passes each of so many bytes on when `onPage` has resolved. */
+/** Leads to etcd. Of what comes back, it passes each of this many bytes on when `onPage` has resolved. */
 async function slowDoor(t: Test, [server = '']: readonly string[], onPage: (pages: number) => Promise<void>) {
   const { hostname, port } = new URL(server)
   const sockets = new Set<Socket>()

@@ -17,7 +17,7 @@ t.teardown(() => rmSync(folder, { recursive: true }))
 
 const mebibyte = 2 ** 20
 
-/** A disk with so much space, on which a reserve is or is not. */
+/** A disk with this much space, on which a reserve is or is not. */
 function aDisk(freeMebibytes: number, isHeld = true) {
   const disk = { free: freeMebibytes * mebibyte, isHeld }
   const reserve: DiskReserve = {

@@ -16,7 +16,7 @@ export interface DiskGuard {
   room(freePages: () => number): DiskRoom
 }
 
-/** A reading of the disk is used for so long, less what was admitted since. */
+/** A reading of the disk is used for this long, less what was admitted since. */
 const readingMs = 1_000
 /** What a start may write: version, journal, and the small files beside the store. */
 const startBytes = 4 * 2 ** 20

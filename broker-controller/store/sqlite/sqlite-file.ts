@@ -31,7 +31,7 @@ export interface SqliteFile {
   write(rows: readonly Row[]): void
   /** The bytes of pages that are free for other rows. */
   freePages(): number
-  /** A whole and consistent copy of everything, in a new file for its owner only, while others go on writing. */
+  /** A whole and consistent copy of everything, in a new file for its owner only, while others keep writing. */
   copyTo(path: string): Promise<void>
   close(): void
 }

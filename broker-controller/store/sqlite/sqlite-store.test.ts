@@ -290,7 +290,7 @@ function startWriter(args: readonly string[], command = process.execPath): Child
   return spawn(command, all, { stdio: ['ignore', 'pipe', 'ignore'] })
 }
 
-/** What the writer answered; it is killed `afterMs` after so many answers, however slow the disk is. */
+/** What the writer answered; it is killed `afterMs` after this many answers, however slow the disk is. */
 async function linesUntilKilled(
   writer: ChildProcess,
   { answers, afterMs }: { readonly answers: number; readonly afterMs: number },

@@ -387,7 +387,7 @@ function losing({ fill, act, ...one }: ControllerCase): ControllerCase {
   }
 }
 
-/** Waits until so many objects of the kind are there. */
+/** Waits until this many objects of the kind are there. */
 async function present({ counts, clock }: World, resource: string, wanted: number): Promise<void> {
   while (counts.get(resource) !== wanted) {
     await clock.advance(1_000)

@@ -48,7 +48,7 @@ export function* volumeCases(log: Parameters<typeof controllerCase>[1]): Generat
   for (const one of cases) yield controllerCase(one, log)
 }
 
-/** Waits until nothing is written any more; then so many claims are as `wanted`. */
+/** Waits until nothing is written any more; then this many claims are as `wanted`. */
 async function settled(
   { store, clock }: World,
   count: number,

@@ -69,7 +69,7 @@ export function deploymentController(
   })
 }
 
-/** Recreate waits for the old pods to end, which no ReplicaSet shows: those that are leaving are none of its replicas. */
+/** Recreate waits for the old pods to end, which no ReplicaSet shows: its replicas do not include pods that are being deleted. */
 function visitAtLastPod(
   owners: OwnersInQueue<'deployments'>,
   pods: OwnedObjects<'pods'>,
@@ -85,7 +85,7 @@ function visitAtLastPod(
   })
 }
 
-/** False: the plan cannot go on, and another visit follows. */
+/** False: the plan cannot continue, and another visit follows. */
 async function execute(
   needs: PodControlNeeds,
   control: PodControl,

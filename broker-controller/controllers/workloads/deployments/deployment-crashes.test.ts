@@ -16,7 +16,7 @@ const scenarios: { readonly [name: string]: Partial<DeploymentSpec> } = {
   recreate: { strategy: { type: 'Recreate' }, revisionHistoryLimit: 0 },
 }
 
-/** Runs the story with a controller that is gone after so many writes and starts again; `undefined`: it stays. */
+/** Runs the story with a controller that is gone after this many writes and starts again; `undefined`: it stays. */
 async function endOf(t: Test, spec: Partial<DeploymentSpec>, crashAfter: number | undefined) {
   let crashing: CrashingStore | undefined
   const world = await workloadWorld(t, {

@@ -14,7 +14,7 @@ const desired = 'deployment.kubernetes.io/desired-replicas'
 const most = 'deployment.kubernetes.io/max-replicas'
 const sized = { [desired]: '10', [most]: '13' }
 
-/** With so many replicas, all of them available but `missing`, and as a Deployment of ten leaves it. */
+/** With this many replicas, all of them available but `missing`, and as a Deployment of ten leaves it. */
 const set = (
   name: string,
   replicas: number,

@@ -43,7 +43,7 @@ export function sumOf(count: Count, sets: readonly ReplicaSet[]): number {
   return sets.reduce((sum, { status }) => sum + (status?.[count] ?? 0), 0)
 }
 
-/** The number in an annotation; undefined: there is none, or it is none of 32 bits. */
+/** The number in an annotation; undefined: it is missing or not a 32-bit number. */
 export function countIn({ metadata }: ReplicaSet, annotation: string): number | undefined {
   const text = metadata.annotations?.[annotation] ?? ''
   const count = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN

@@ -38,7 +38,7 @@ const counts = (replicas: number, available = replicas) => ({
   readyReplicas: available,
   availableReplicas: available,
 })
-/** With a new ReplicaSet of so many replicas, all available but `missing`, and an old one of others. */
+/** With a new ReplicaSet of this many replicas, all available but `missing`, and an old one of others. */
 const rollout = (
   size: number,
   missing: number,

@@ -3,7 +3,7 @@ import { aPod } from '../../../../api/testing/builders.ts'
 import { backoffLeftMs, nextBackoff } from './job-backoff.ts'
 
 const born = Date.parse('2026-01-01T00:00:00Z')
-/** Ended so many seconds after midnight. */
+/** Ended this many seconds after midnight. */
 const ended = (second: number) => {
   const finishedAt = new Date(born + second * 1000).toISOString()
   const container = { name: 'main', ready: false, restartCount: 0, image: '', imageID: '' }

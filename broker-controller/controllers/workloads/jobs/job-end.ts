@@ -10,7 +10,7 @@ import { failureVerdict } from './pod-failure-policy.ts'
 
 /**
  * The condition that ends the Job: `SuccessCriteriaMet`, `FailureTarget`, or `Failed` where an earlier visit has already
- * decided on the failure. undefined: it goes on. `sinceMs`: since when it is active.
+ * decided on the failure. undefined: it continues. `sinceMs`: since when it is active.
  */
 export function endOf(view: JobView, sinceMs: number | undefined, nowMs: number): JobCondition | undefined {
   const { job, pods } = view
@@ -93,7 +93,7 @@ function endBySuccess({ job, succeededIndexes }: JobView, nowMs: number): JobCon
   return jobCondition('SuccessCriteriaMet', { status: 'True', reason: 'SuccessPolicy', message }, nowMs)
 }
 
-/** Whether a Job that nothing else has ended has done its work, with so many pods still active. */
+/** Whether a Job that nothing else has ended has done its work, with this many pods still active. */
 export function completion({ job, succeeded }: JobView, active: number, nowMs: number): JobCondition | undefined {
   const { completions } = job.spec
   const isDone = (completions === undefined ? succeeded > 0 : succeeded >= completions) && active === 0

@@ -1,4 +1,4 @@
-/** Which pods of a Job that goes on are created or deleted (manageJob in pkg/controller/job/job_controller.go). Pure. */
+/** Which pods of a Job that continues are created or deleted (manageJob in pkg/controller/job/job_controller.go). Pure. */
 import { isIndexedJob } from '../../../../api/batch/job.ts'
 import { firstOthers, intervalsOf, mergeIntervals } from '../../../../api/batch/job-indexes.ts'
 import type { StoredPod } from '../../../store/store.ts'

@@ -3,7 +3,7 @@
  *
  * A pod that has ended keeps the finalizer, so it stays, until it is counted. Three writes, each of which may be the last one
  * before a crash: its uid goes into `uncountedTerminatedPods`; its finalizer goes; its uid is replaced by a one more in the
- * count. After the first, the next visit finds uid and finalizer and goes on with the second. After the second, it finds the
+ * count. After the first, the next visit finds uid and finalizer and continues with the second. After the second, it finds the
  * uid alone and counts. Succeeded pods of an indexed Job need no uid: their index is counted once by itself.
  */
 import { hasJobCondition, isIndexedJob, type JobCondition, type JobStatus } from '../../../../api/batch/job.ts'
@@ -30,7 +30,7 @@ export type Outcome = {
   readonly active: number
   readonly ready: number
   readonly terminating: number
-  /** What ends the Job; undefined: it goes on. */
+  /** What ends the Job; undefined: it continues. */
   readonly end: JobCondition | undefined
 }
 
@@ -43,7 +43,7 @@ export type Tracking = {
   readonly held: ReadonlySet<string>
   /** What ends the Job when all its pods are counted and gone. */
   readonly final: JobCondition | undefined
-  /** More pods have ended than the status may hold: the next visit goes on with them. */
+  /** More pods have ended than the status may hold: the next visit continues with them. */
   readonly isPartial: boolean
 }
 

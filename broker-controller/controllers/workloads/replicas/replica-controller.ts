@@ -114,7 +114,7 @@ function replicaLoop<R extends ReplicaKind>(
   })
 }
 
-/** `failure`: the error of the first write that failed. `isPartial`: the next visit goes on at once. `waitMs`: until pods may be created. */
+/** `failure`: the error of the first write that failed. `isPartial`: the next visit continues at once. `waitMs`: until pods may be created. */
 type Managed = { readonly failure: Error | undefined; readonly isPartial: boolean; readonly waitMs: number }
 const nothing: Managed = { failure: undefined, isPartial: false, waitMs: 0 }
 

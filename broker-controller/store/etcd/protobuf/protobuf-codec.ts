@@ -28,7 +28,7 @@ export interface FieldKind<Out, In = Out> {
 
 export type Codec<Out, In> = {
   readonly encode: (value: In) => Buffer
-  /** Throws RangeError where the bytes are no message. */
+  /** Throws RangeError if the bytes are not a message. */
   readonly decode: (bytes: Buffer) => Out
   /** In front of what was written before. */
   readonly write: (to: BytesWriter, value: In) => void

@@ -21,7 +21,7 @@ export type UpkeepWarning = { readonly reason: WarningReason; readonly message: 
 const fullShare = 0.8
 /** Far more than the retention that the documentation asks for, 5 minutes. */
 export const markLifeMs = 2 * 3_600_000
-/** Fewer are no burden: a fleet at rest writes almost nothing. */
+/** Fewer do not matter: a fleet at rest writes almost nothing. */
 const mostRevisions = 10_000
 
 export function spaceWarning({ allocated, used, quota }: DatabaseSize): UpkeepWarning | undefined {
