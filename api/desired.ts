@@ -51,8 +51,8 @@ type ObjectList = (typeof lists)[number]
 const NamedSchema = object({ metadata: ObjectMetaSchema })
 
 /**
- * Strict in all but single objects: those need only their identity. Of a pod that is to go no more need be understood; it
- * is given without its containers.
+ * Strict in all but single objects: those need only their identity. A pod that is to be removed need not be valid
+ * otherwise; it is returned without its containers.
  */
 export function decodeDesired(input: unknown): Decoded<Desired> {
   const whole = decode(DesiredSchema, input)

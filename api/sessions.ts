@@ -13,7 +13,7 @@ export function sessionPath(id: string): string {
   return `${pathPrefix}${id}`
 }
 
-/** The id of a session in a path; undefined: the path is none of a session. */
+/** The id of a session in a path; undefined: the path is not that of a session. */
 export function sessionOfPath(path: string): string | undefined {
   const id = path.startsWith(pathPrefix) ? path.slice(pathPrefix.length) : ''
   return /^[\w-]{1,64}$/.test(id) ? id : undefined

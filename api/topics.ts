@@ -128,7 +128,7 @@ export const DesiredMessageSchema = object({
   /** Which store this is from. */
   store: optional(text),
   /**
-   * That store began without knowing this node, and nothing else in the message counts: the node goes on with what it
+   * That store began without knowing this node, and nothing else in the message counts: the node continues with what it
    * holds, and posts it to `nodes/NODE/checkpoint`.
    */
   awaitsCheckpoint: optional(bool),

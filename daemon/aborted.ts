@@ -5,7 +5,7 @@ export async function aborted(signal: AbortSignal): Promise<void> {
   await unlessAborted(new Promise<never>(() => undefined), signal)
 }
 
-/** What `work` gives, or undefined as soon as `signal` aborts: the work itself goes on, and its result is ignored. */
+/** What `work` gives, or undefined as soon as `signal` aborts: the work itself continues, and its result is ignored. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   let stop = () => {}
   const over = new Promise<undefined>((resolve) => {

@@ -14,7 +14,7 @@ export type ApiAnswer = {
   readonly body: unknown
   /** What time the server believes it is, as HTTP writes it. */
   readonly dateHeader: string | undefined
-  /** The server asks for another attempt after so many seconds. */
+  /** The server asks for another attempt after this many seconds. */
   readonly retryAfterSeconds?: number | undefined
 }
 
@@ -181,7 +181,7 @@ function firstOf(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error
 }
 
-/** The message of a Kubernetes Status; undefined when the body is none. */
+/** The message of a Kubernetes Status; undefined if the body is not one. */
 export function statusMessage(body: unknown): string | undefined {
   if (typeof body !== 'object' || body === null || !('kind' in body) || body.kind !== 'Status') return undefined
   return 'message' in body && typeof body.message === 'string' ? body.message : ''

@@ -20,7 +20,7 @@ export interface ConnectionFailures {
   readonly count: number
   /** An attempt failed. */
   refused(): void
-  /** A connection was open for so long, and ended. */
+  /** A connection ended after this time. */
   ended(lastedMs: number): void
   reset(): void
 }

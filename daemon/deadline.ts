@@ -2,7 +2,7 @@
 import { withOwnSignal } from './aborted.ts'
 import { type Clock, longestTimerMs, systemClock } from './clock.ts'
 
-/** A deadline is waited for in so many steps. */
+/** A deadline is waited for in this many steps. */
 const steps = 4
 /** A step that ends later than by half of it and by this is repeated. */
 const usualDelayMs = 20

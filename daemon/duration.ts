@@ -1,7 +1,7 @@
 /** `1m30s` ⇄ milliseconds, as Kubernetes writes spans of time in configuration. */
 import { parseDurationMs } from '../api/batch/go-duration.ts'
 
-/** Milliseconds; undefined when the text is no span of time, or has a sign. `0` needs no unit. */
+/** Milliseconds; undefined when the text is not a span of time, or has a sign. `0` needs no unit. */
 export function parseDuration(text: string): number | undefined {
   return /^[+-]/.test(text) ? undefined : parseDurationMs(text)
 }

@@ -6,7 +6,7 @@ export function codeOf(error: unknown): string {
   return typeof error.code === 'string' ? error.code : ''
 }
 
-/** There is no such file (ENOENT), or a part of its path is no folder (ENOTDIR). */
+/** There is no such file (ENOENT), or a part of its path is not a folder (ENOTDIR). */
 export function isMissing(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(codeOf(error))
 }

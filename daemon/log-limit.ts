@@ -1,5 +1,5 @@
 /**
- * A log for lines that others can cause: at most so many per key and in total in a period, long values cut, and one line
+ * A log for lines that others can cause: at most this many per key and in total in a period, long values cut, and one line
  * at the period's end with the number that was left out. What must be counted exactly belongs into a metric beside it.
  */
 import type { Clock } from './clock.ts'

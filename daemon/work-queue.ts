@@ -15,7 +15,7 @@ export interface WorkQueue {
   failed(key: string): number
   /** Keys that are ready for a visit. */
   readonly depth: number
-  /** So many keys were added, those apart that waited already; so many visits have failed. */
+  /** Keys added, without those that waited already; visits that failed. */
   readonly adds: number
   readonly retries: number
   /** How long the key that was taken last had waited. */

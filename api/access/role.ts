@@ -11,7 +11,7 @@ export const PolicyRuleSchema = object({
   resourceNames: field(4, optional(list(text))),
   nonResourceURLs: field(5, optional(list(text))),
 })
-/** What may be done: verbs on resources, or on paths that are no resource. */
+/** What may be done: verbs on resources, or on paths that are not resources. */
 export type PolicyRule = Described<typeof PolicyRuleSchema>
 
 export const RoleSchema = object({

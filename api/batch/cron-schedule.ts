@@ -119,7 +119,7 @@ function fieldOf(text: string, bounds: Bounds): Field {
   return { values: new Set(ranges.flatMap(({ values }) => values)), star: ranges.some(({ star }) => star) }
 }
 
-/** `*`, `5`, `1-5`, each with a step after `/`. `5/10` begins with 5 and goes on to the end. */
+/** `*`, `5`, `1-5`, each with a step after `/`. `5/10` begins with 5 and continues to the end. */
 function rangeOf(text: string, bounds: Bounds): { readonly values: readonly number[]; readonly star: boolean } {
   const [range = '', step, ...more] = text.split('/')
   const [low = '', high, ...others] = range.split('-')

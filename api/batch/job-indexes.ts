@@ -6,7 +6,7 @@
 export type IndexInterval = { readonly first: number; readonly last: number }
 export type Intervals = readonly IndexInterval[]
 
-/** The intervals of a text, without those from `completions` on. Parts that are no numbers are left out. */
+/** The intervals of a text, without those from `completions` on. Parts that are not numbers are left out. */
 export function parseIntervals(text: string, completions: number): Intervals {
   const result: IndexInterval[] = []
   for (const part of text.split(',')) {

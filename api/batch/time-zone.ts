@@ -48,7 +48,7 @@ export function localTimeZone(): TimeZone {
 
 /**
  * Names are compared by case, as they are files for Kubernetes, where Intl takes `europe/berlin` too: each part of a name
- * begins with a capital letter. Intl takes offsets as `+01:00`, which are no names.
+ * begins with a capital letter. Intl takes offsets as `+01:00`, which are not names.
  */
 const named = /^[A-Z][A-Za-z0-9_+-]*(?:\/[A-Z][A-Za-z0-9_+-]*)*$/
 

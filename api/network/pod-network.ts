@@ -8,7 +8,7 @@ export const tunnelPort = 8472
  * `nodes` has each node with an address range for its pods: `address` is the InternalIP that the others reach it by. Nodes of one
  * `segment` share a link, so that a route to a range names the node as its gateway. `version` only rises, within one `epoch`.
  * `wireguard`: between segments; undefined: VXLAN. `ipv6`: of a fleet whose pods have addresses of both families; agents of earlier versions
- * go on with IPv4.
+ * keep using IPv4.
  */
 export const NetworkMessageSchema = object({
   epoch: text,

@@ -16,10 +16,10 @@ export const noEndpoint = 'none'
 /** UDP. Not 51820, the port of a VPN that a machine may have of its own; Cilium uses this one. */
 export const usualWireguardPort = 51_871
 
-/** The base64 of 32 bytes; the last digit has two bits that are not used. Zeros are no key. */
+/** The base64 of 32 bytes; the last digit has two bits that are not used. All zeros are not a key. */
 const keyForm = /^(?!A{43})[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 
-/** Why a public or private key is none, as WireGuard writes it; undefined: it is one. */
+/** Why a public or private key is invalid, as WireGuard writes it; undefined: it is valid. */
 export function wireguardKeyProblem(text: string): string | undefined {
   return keyForm.test(text) ? undefined : 'must be the base64 of the 32 bytes of a WireGuard key'
 }
@@ -41,13 +41,13 @@ export function parseWireguardEndpoint(text: string): WireguardEndpoint | undefi
   return plain !== undefined && isHost(plain) ? { host: plain, port } : undefined
 }
 
-/** Why the value of the annotation is none; undefined: it is an endpoint or `none`. */
+/** Why the value of the annotation is invalid; undefined: it is an endpoint or `none`. */
 export function wireguardEndpointProblem(text: string): string | undefined {
   if (text === noEndpoint || parseWireguardEndpoint(text) !== undefined) return undefined
   return "must be HOST:PORT with an address or a name (like 'home.example.org:51871'), or 'none'"
 }
 
-/** The last part of a name is no number: `10.1` is an address to the resolver of the C library. */
+/** The last part of a name is not a number: `10.1` is an address to the resolver of the C library. */
 function isHost(text: string): boolean {
   if (ipVersion(text) === 4) return isUnicast(text)
   return dnsSubdomainProblem(text) === undefined && /[a-z]/.test(text.slice(text.lastIndexOf('.') + 1))
@@ -59,7 +59,7 @@ function isUnicast(address: string): boolean {
   return first !== 0 && first !== 127 && first < 224
 }
 
-/** The same, and no address of a link, which is none without the name of an interface, nor one of IPv4 in the form of IPv6. */
+/** The same for IPv6, without link-local addresses, which need the name of an interface, and IPv4-mapped ones. */
 function isUnicastIPv6(text: string): boolean {
   const address = parseIPv6(text)
   if (address === undefined || address >> 32n === 0xffffn) return false

@@ -2,7 +2,7 @@
 import { bootstrappersGroup, type Identity } from '../identity.ts'
 import type { Secret } from '../secret.ts'
 
-/** The two halves of `abcdef.0123456789abcdef`. The first one is no secret: it names the token. */
+/** The two halves of `abcdef.0123456789abcdef`. The first one is not a secret: it names the token. */
 export type TokenParts = { readonly id: string; readonly secret: string }
 
 export type BootstrapToken = TokenParts & {
@@ -25,7 +25,7 @@ export const controlPlaneGroup = 'system:bootstrappers:bramble:control-plane'
 const usages: readonly TokenUsage[] = ['authentication', 'signing']
 const groupForm = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/
 
-/** Undefined when the text is no token. */
+/** Undefined when the text is not a token. */
 export function parseToken(text: string): TokenParts | undefined {
   const [, id, secret] = /^([a-z0-9]{6})\.([a-z0-9]{16})$/.exec(text) ?? []
   return id === undefined || secret === undefined ? undefined : { id, secret }
@@ -97,8 +97,9 @@ export type TokenJudgement =
   | { readonly verdict: 'expired'; readonly expiration: string }
 
 /**
- * Authenticates the holder of `presented`; `kept` is what the Secret of that id holds. Expiry is stated only to one who
- * presents the right secret; a token not meant for authentication, or whose expiry cannot be read, counts as unknown.
+ * Authenticates the holder of `presented`; `kept` is what the Secret of that id holds. Only a client that presents the
+ * right secret learns of the expiry; a token not meant for authentication, or whose expiry cannot be read, counts as
+ * unknown.
  */
 export function judgeToken(kept: BootstrapToken | undefined, presented: TokenParts, nowMs: number): TokenJudgement {
   if (kept === undefined || kept.id !== presented.id) return { verdict: 'unknown' }
@@ -140,7 +141,7 @@ function toBase64(text: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)))
 }
 
-/** Bytes that are no base64 or no UTF-8 become an empty text: such a Secret holds no token. */
+/** Bytes that are not base64 or not UTF-8 become an empty text: such a Secret holds no token. */
 function fromBase64(encoded: string): string {
   try {
     const bytes = Uint8Array.from(atob(encoded), (char) => char.charCodeAt(0))

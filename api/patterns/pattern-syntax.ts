@@ -206,7 +206,7 @@ class Parser {
     return literal(String.fromCodePoint(this.#characterEscape()), flags)
   }
 
-  /** Behind a backslash; undefined: what follows is no class. */
+  /** Behind a backslash; undefined: what follows is not a class. */
   #classEscape(): CharacterSet | undefined {
     const letter = this.#peek() ?? ''
     const perl = perlClass(letter)

@@ -37,7 +37,7 @@ export function rangeHas(range: string, ip: string): boolean {
   return block !== undefined && address !== undefined && blockHas(block, address)
 }
 
-/** The first of some ranges that has an address; many addresses are looked up in the same ranges. Throws for what is no range. */
+/** The first of some ranges that has an address; many addresses are looked up in the same ranges. Throws for what is not a range. */
 export function firstRangeOf<R extends string>(ranges: readonly R[]): (ip: string) => R | undefined {
   const blocks = ranges.map((range) => {
     const block = parseAddressBlock(range)

@@ -6,7 +6,7 @@ export type Cidr = {
   readonly bits: number
 }
 
-/** undefined when it is no IPv4 range, or has bits set beyond its mask. */
+/** undefined when it is not an IPv4 range, or has bits set beyond its mask. */
 export function parseCidr(text: string): Cidr | undefined {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text)
   if (match === null) return undefined
@@ -16,7 +16,7 @@ export function parseCidr(text: string): Cidr | undefined {
   return first % sizeOfCidr({ bits }) === 0 ? { first, bits } : undefined
 }
 
-/** The range that an address with a mask is in: `192.168.1.7/24`. undefined when it is none of IPv4. */
+/** The range that an address with a mask is in: `192.168.1.7/24`. undefined: not an IPv4 one. */
 export function maskedCidr(text: string): Cidr | undefined {
   const [address = '', bits = ''] = text.split('/')
   const own = parseCidr(`${address}/32`)

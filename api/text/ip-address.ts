@@ -30,7 +30,7 @@ function isIPv6(text: string): boolean {
   return before !== undefined && after !== undefined && before + after < 8
 }
 
-/** undefined when one of them is none. */
+/** undefined if one of them is invalid. */
 function groupsIn(text: string, mayEndInIPv4: boolean): number | undefined {
   if (text === '') return 0
   const groups = text.split(':')
@@ -50,7 +50,7 @@ const usualForm = new RegExp(
 
 /**
  * The form of an IPv6 address that RFC 5952 recommends, with the last two groups of an IPv4-mapped one as an IPv4 address, as Go
- * prints it; undefined: it is no IPv6 address.
+ * prints it; undefined: it is not an IPv6 address.
  */
 export function canonicalIPv6(text: string): string | undefined {
   // One expression costs a tenth of what follows, and messages have thousands of addresses.

@@ -8,7 +8,7 @@ export type IPv6Range = {
   readonly bits: number
 }
 
-/** The address as a number; undefined when it is no IPv6 address. */
+/** The address as a number; undefined when it is not an IPv6 address. */
 export function parseIPv6(text: string): bigint | undefined {
   return parseIPv6Range(`${text}/128`)?.first
 }
@@ -20,7 +20,7 @@ export function formatIPv6(address: bigint): string {
   return canonicalIPv6(groups) ?? groups
 }
 
-/** undefined when it is no IPv6 range, or has bits set beyond its mask. */
+/** undefined when it is not an IPv6 range, or has bits set beyond its mask. */
 export function parseIPv6Range(text: string): IPv6Range | undefined {
   const range = maskedIPv6Range(text)
   const whole = range && maskedIPv6Range(text.replace(/\/\d+$/, '/128'))

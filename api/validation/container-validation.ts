@@ -182,7 +182,7 @@ export function requirementProblems(
   ]
 }
 
-/** A file is mounted there: a path that leads elsewhere than it reads is none that anyone means. */
+/** A file is mounted there, so a path that leads elsewhere than it reads is rejected. */
 function messagePathProblems(field: string, path: string): readonly Problem[] {
   if (path === '') return []
   const steps = path.split('/')

@@ -111,7 +111,7 @@ function queuingProblems(field: string, { queues = 0, handSize = 0, queueLengthL
   ]
 }
 
-/** Does a choice of so many queues need a longer hash? (shufflesharding.RequiredEntropyBits) */
+/** Does a choice of this many queues need a longer hash? (shufflesharding.RequiredEntropyBits) */
 function needsMoreBits(queues: number, handSize: number): boolean {
   let bits = 0
   for (let card = 0; card < handSize && bits <= most.hashBits; card++) bits += Math.log2(queues - card)

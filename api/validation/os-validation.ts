@@ -46,7 +46,7 @@ function linuxOnly(at: string, spec: PodSpec): readonly Problem[] {
   const { securityContext = {}, hostUsers, hostPID, hostIPC, shareProcessNamespace } = spec
   const given = [
     ...present(`${at}.securityContext`, securityContext, linuxFieldsOfPods),
-    // The first may be false and still be given; the second and third are no pointers in Kubernetes.
+    // The first may be false and still be given; the second and third are not pointers in Kubernetes.
     ...(hostUsers === undefined ? [] : [`${at}.hostUsers`]),
     ...(hostPID ? [`${at}.hostPID`] : []),
     ...(hostIPC ? [`${at}.hostIPC`] : []),

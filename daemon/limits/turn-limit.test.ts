@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
 import { eachInTurns, yieldTurn } from './turn-limit.ts'
 
-/** Work that takes so long, and waits for nothing. */
+/** Work that takes this long, and waits for nothing. */
 function busy(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until; );
 }

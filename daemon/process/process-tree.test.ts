@@ -35,7 +35,7 @@ test('a process of another owner is left alone', async (t) => {
   t.equal(leader.exitCode, null)
 })
 
-/** A shell in a session of its own that runs the script, which prints so many process IDs. */
+/** A shell in a session of its own that runs the script, which prints this many process IDs. */
 async function started(t: Test, script: string, count: number) {
   const leader: ChildProcess = spawn('sh', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
   t.teardown(() => killTree(leader.pid ?? 0, () => true))

@@ -9,7 +9,7 @@ export type SessionFrame = {
 }
 
 export interface FrameDecoder {
-  /** Throws where the bytes are no frames. */
+  /** Throws where the bytes are not frames. */
   push(piece: Buffer): void
   /** Nothing of a frame has come whose rest is missing. */
   isBetweenFrames(): boolean

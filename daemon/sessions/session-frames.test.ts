@@ -80,7 +80,7 @@ function pair(pieces: number) {
   return [end(there, back), end(back, there)] as const
 }
 
-/** Hands on so many bytes at a time. */
+/** Hands on this many bytes at a time. */
 function cut(bytes: number): PassThrough {
   return new PassThrough({
     transform(chunk: Buffer, _, done) {

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { yieldTurn } from '../limits/turn-limit.ts'
 import { fakeClock } from './fake-clock.ts'
 
-/** Work that takes so long, and waits for nothing. */
+/** Work that takes this long, and waits for nothing. */
 function busy(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until; );
 }

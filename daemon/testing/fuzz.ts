@@ -37,7 +37,7 @@ export function mutatedBytes(bytes: Buffer, random: RandomNumbers): Buffer {
   return result
 }
 
-/** The bytes in pieces of at most so many. */
+/** The bytes in pieces of at most this many. */
 export function* randomPieces(bytes: Buffer, most: number, random: RandomNumbers): Generator<Buffer> {
   for (let at = 0; at < bytes.length; ) {
     const end = at + 1 + (random() % most)

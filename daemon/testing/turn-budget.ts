@@ -18,7 +18,7 @@ export type BudgetCase = {
 /** `ms`: of the longest turn, as on the reference machine. `result`: of the last run. */
 export type TurnCost = { readonly ms: number; readonly result: unknown }
 
-/** The reference work takes so long on the reference machine: an idle x86-64 core of 2 GHz with Node.js 20. */
+/** The reference work takes this long on the reference machine: an idle x86-64 core of 2 GHz with Node.js 20. */
 const referenceMs = 4.5
 const mostRuns = 9
 

@@ -21,7 +21,7 @@ export type EventLoopNeeds = {
   readonly onBlock: (block: Block) => void
   readonly limitMs?: number
   readonly nowMs?: () => number
-  /** Calls back after so long, as `setTimeout` of Node.js; must not keep the process alive. */
+  /** Calls back after this long, as `setTimeout` of Node.js; must not keep the process alive. */
   readonly setTimer?: (callback: () => void, ms: number) => unknown
 }
 

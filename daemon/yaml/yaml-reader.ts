@@ -208,7 +208,7 @@ class Reading {
     onDuplicate?.(problem.message)
   }
 
-  /** A merged key counts where it stands: it replaces keys above it, and those below replace it. Of several maps the first counts. */
+  /** A merged key counts where it stands: it replaces keys above it, and those below replace it. The first of several maps counts. */
   private merge(entries: Map<string, unknown>, source: ParsedNode | null, key: ParsedNode): void {
     const mergeMap = (map: ParsedNode | null): void => {
       if (isAlias(map)) this.expanded(map, mergeMap)
