@@ -39,7 +39,7 @@ The server of TLS also writes 760 bytes to 100 connections, again and again, and
 type Kind = 'TCP' | 'TLS' | 'TLS with client certificates'
 type Tls = { readonly ca: string; readonly cert: string; readonly key: string }
 type Settings = { readonly kind: Kind; readonly tls: Tls }
-/** `port` answers the settings; `usage` is answered after a `write` was done, so often to each connection. */
+/** `port` answers the settings; `usage` is answered after a `write` was done, this often to each connection. */
 type Order = { readonly settings: Settings } | { readonly usage: true } | { readonly write: Write }
 type Write = { readonly bytes: number; readonly times: number }
 type Answer = { readonly port: number } | Usage

@@ -133,7 +133,7 @@ remove_folder() {
   folder=''
 }
 
-# Of tests that did not end themselves: their engines (bdID) and machines (bmID) have folders that name them.
+# Removes the control groups of tests that did not clean up: their engines (bdID) and machines (bmID) have folders with their names.
 remove_control_groups() {
   local name group
   for name in "$folder"/root/tmp/b[dm]????????-*/; do

@@ -22,7 +22,7 @@ export type Verdict = {
 }
 type Totals = { readonly passed: number; readonly failed: number }
 
-/** More than these are no accident, and running them all again takes long. */
+/** More than these are not an accident, and running them all again takes long. */
 const maxUnsteady = 3
 const maxNames = 3
 const maxColumns = 200

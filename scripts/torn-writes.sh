@@ -94,7 +94,7 @@ build_disk() {
   mount -t overlay overlay -o "lowerdir=$root,upperdir=$data/upper,workdir=$data/overlay" "$disk"
   cp "$data"/bramble-agent_*.deb "$disk/var/tmp/agent.deb"
   chroot "$disk" dpkg --install /var/tmp/agent.deb >>"$install_log" 2>&1
-  # Of nftables this kernel has too little for Docker.
+  # This kernel has too little of nftables for Docker.
   chroot "$disk" update-alternatives --set iptables /usr/sbin/iptables-legacy >>"$install_log"
   mkdir -p "$disk/lib/modules"
   release=$(ls /usr/lib/uml/modules)
@@ -245,7 +245,7 @@ look_at_disk() {
 
 lease_annotation() { kube get lease torn --namespace kube-node-lease --output "jsonpath={.metadata.annotations.bramble\\.dev/$1}" 2>/dev/null; }
 node_is_ready() { [ "$(ready_status torn)" = True ]; }
-# Of this boot, not as remembered from the one before.
+# Ready in this boot, not as remembered from the previous one.
 node_is_ready_again() { node_is_ready && [ "$(lease_annotation connection)" = online ] && [ "$(lease_annotation boot-id)" = "$(in_machine 'cat /proc/sys/kernel/random/boot_id')" ]; }
 container() { in_machine 'docker ps --quiet --no-trunc --filter ancestor=torn:1'; }
 pod_runs() { [ -n "$(container)" ] && [ "$(kube get pod hello --output 'jsonpath={.status.phase}')" = Running ]; }

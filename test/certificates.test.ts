@@ -164,7 +164,7 @@ test('certificates are taken back, and go over to another authority', {
   })
 })
 
-/** In place of the node's certificate one of a day that ended so many days ago. */
+/** In place of the node's certificate one of a day that ended this many days ago. */
 async function endCertificate(controller: Controller, agentDir: string, daysAgo: number): Promise<void> {
   const authority = await openAuthority(join(controller.dataDir, 'authority'), Date.now())
   const issued = issueNode(authority, { nodeName: 'pi-1', nowMs: Date.now() - (daysAgo + 1) * dayMs, lifeMs: dayMs })

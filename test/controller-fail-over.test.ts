@@ -1,4 +1,4 @@
-/** The controller that leads is killed or frozen: what was answered stays, and the fleet goes on with another one. */
+/** The controller that leads is killed or frozen: what was answered stays, and the fleet continues with another one. */
 import { request } from 'node:https'
 import { test } from 'tap'
 import { type ApiAccess, readKubeconfig } from '../broker-controller/kubeconfig.ts'

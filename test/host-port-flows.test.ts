@@ -1,4 +1,4 @@
-/** A host port of UDP whose pod is replaced while a client goes on sending: controller, agent, Docker and the kernel's flows. */
+/** A host port of UDP whose pod is replaced while a client keeps sending: controller, agent, Docker and the kernel's flows. */
 import { type Test, test } from 'tap'
 import { type Asked, endpointProgram } from './support/endpoint-programs.ts'
 import { commandOrThrow } from './support/machine-commands.ts'

@@ -225,7 +225,7 @@ test('packages on a machine', async (t) => {
 })
 
 /**
- * The kernel limits the agent, from its start, to so much memory: by a control group of the test's own, as systemd in a test machine has no
+ * The kernel limits the agent, from its start, to this much memory: by a control group of the test's own, as systemd in a test machine has no
  * memory controller. Resolves with the group; undefined: the machine has none.
  */
 async function holdMemory(machine: Machine, mostMiB: number): Promise<string | undefined> {

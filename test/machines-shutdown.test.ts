@@ -16,7 +16,7 @@ const forASecond = ['not-ready', 'unreachable'].map((name) => ({
   tolerationSeconds: 1,
 }))
 
-/** Writes down when it is asked to end, by a clock that goes on over boots, and then takes its time; or does not listen. */
+/** Writes down when it is asked to end, by a clock that continues over boots, and then takes its time; or does not listen. */
 function pod(name: string, takesSeconds: number | undefined, spec: object = {}): string {
   const end = takesSeconds === undefined ? ':' : `sleep ${takesSeconds}; echo ${name} ends $(now) >>/order/log; exit 0`
   const command = `now() { cut -d. -f1 /proc/uptime; }; trap 'echo ${name} asked $(now) >>/order/log; ${end}' TERM

@@ -7,7 +7,7 @@ import { limitMachine, smallMachine, whyNoSmallMachine } from './support/small-m
 const mib = 2 ** 20
 const limitBytes = 256 * mib
 
-/** Allocates so much on demand, and keeps it. */
+/** Allocates this much on demand, and keeps it. */
 const holding = (megabytes: number) =>
   `until [ -e /tmp/go ]; do sleep 0.1; done; (head -c ${megabytes}m /dev/zero; sleep 100000) | tail -c ${megabytes}m`
 const resident = 'while :; do sleep 0.1; done'

@@ -55,7 +55,7 @@ async function counting({ run }: OwnSpace, firstBytes: string) {
   }
 }
 
-/** Sends so many datagrams with this text, from this address. */
+/** Sends this many datagrams with this text, from this address. */
 const sender = (text: string, count: number, from: string) => `
 const socket = require('dgram').createSocket('udp4')
 socket.bind(0, '${from}', async () => {
@@ -66,7 +66,7 @@ socket.bind(0, '${from}', async () => {
 })
 `
 
-/** Opens so many connections at once, and waits for each for a moment. */
+/** Opens this many connections at once, and waits for each for a moment. */
 const opener = (count: number) => `
 for (let index = 0; index < ${count}; index++) {
   const socket = require('net').connect(53, '${nodeDnsAddress}')

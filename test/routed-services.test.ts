@@ -346,7 +346,7 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
       await eventually('the client keeps one endpoint after the restart', () => keeps(onFirst))
       await patch('web', { sessionAffinity: 'None' })
       await settles(onSecond, service, /^a .*,b /)
-      // After so many changes it is written once a minute.
+      // After this many changes it is written once a minute.
       const isSaved = async () => {
         const saved = await second.run('sh', '-c', `cat ${second.dataDir}/network/services-*.json`)
         return !saved.includes('affinitySeconds')

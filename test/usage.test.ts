@@ -27,7 +27,7 @@ type PodStats = {
 }
 type Stat = { readonly [name: string]: number }
 
-/** Holds so much memory, writes so much to its own disk and its volume, and logs something. */
+/** Holds this much memory, writes this much to its own disk and its volume, and logs something. */
 const script = `dd if=/dev/zero of=/dev/shm/held bs=1M count=${heldMi} 2>/dev/null
 dd if=/dev/zero of=/scratch/file bs=1M count=3 2>/dev/null
 dd if=/dev/zero of=/tmp/file bs=1M count=2 2>/dev/null

@@ -33,7 +33,7 @@ of the tests and bundles (npm run build).`,
   },
 } as const
 
-/** After so long without a change the controller publishes the next one after its shortest wait (publish-pace.ts). */
+/** After this long without a change the controller publishes the next one after its shortest wait (publish-pace.ts). */
 const calmMs = 6_000
 
 const ends: (() => Promise<unknown>)[] = []

@@ -1,4 +1,4 @@
-/** What is in the house beside the fleet: its MQTT broker, and machines that are no nodes at the ports on which nodes meet. */
+/** What is in the house beside the fleet: its MQTT broker, and machines that are not nodes at the ports on which nodes meet. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline'

@@ -176,7 +176,7 @@ async function claimsAddress(t: Test, { fleet, api, mqtt, ca }: Fronted): Promis
         socket?.destroy()
       }
     }
-    // The same within TLS is no request.
+    // The same within TLS is not a request.
     for (const claim of addressClaims) {
       const socket = await openTls({ ...api, localAddress: '127.0.0.2' }, { ca })
       if (socket === undefined) throw new Error('No connection')

@@ -139,7 +139,7 @@ test('streams under attack', async (t) => {
     const key = ['Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==']
     const asJane = () => upgrade(admin, attach, 'websocket', ...key, 'Impersonate-User: jane')
     const opened: Awaited<ReturnType<typeof asJane>>[] = []
-    // One after the other: so many requests at once are too many by themselves.
+    // One after the other: this many requests at once are too many by themselves.
     for (let i = 0; i < 40; i++) opened.push(await asJane())
     const count = (wanted: number) => opened.filter(({ status }) => status === wanted).length
     t.comment(`${count(101)} of ${opened.length} are open`)

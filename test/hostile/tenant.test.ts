@@ -43,7 +43,7 @@ async function takesStreams(t: Test, { tenant, neighbour }: Parameters<Attack>[1
     connections.push(await tenant.streams('/ui/api/stream', 20, token))
     connections.push(await tenant.streams(`${maps(tenant)}?watch=1`, 90))
   }
-  // Those that are refused go on trying, as fast as they may.
+  // Those that are refused keep trying, as fast as they may.
   for (let round = 0; round < 5; round++) {
     const watches = await Promise.all([1, 2, 3].map(() => neighbour.stream(`${maps(neighbour)}?watch=1`)))
     const page = await neighbour.stream('/ui/api/stream')

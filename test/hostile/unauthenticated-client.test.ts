@@ -225,7 +225,7 @@ const http2Floods: readonly ((id: number) => Buffer)[] = [
 const slowBody =
   'POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n'
 
-/** The first bytes of a ClientHello of TLS, and bytes that are none. */
+/** The first bytes of a ClientHello of TLS, and bytes that are not one. */
 const beginnings = [
   Buffer.from('1603010200010001fc0303', 'hex'),
   Buffer.from('GET / HTTP/1.1\r\n\r\n'),

@@ -51,7 +51,7 @@ export function apiSession(access: ApiAccess, deadlineMs?: number): ApiSession {
         }
         yield text
       } catch {
-        // The reader goes on elsewhere.
+        // The reader continues elsewhere.
       }
     },
     close: () => agent.destroy(),

@@ -1,4 +1,4 @@
-/** The leader of a fleet of agents is killed, with its machine: everything goes on with the other controller within 25 seconds. */
+/** The leader of a fleet of agents is killed, with its machine: everything continues with the other controller within 25 seconds. */
 import type { Test } from 'tap'
 import { podManifest } from '../support/manifests.ts'
 import { image } from '../support/pods.ts'

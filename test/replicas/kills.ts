@@ -29,7 +29,7 @@ export async function killLeaders(t: Test, { seconds, writers, watchers, pauseMs
   const watching = await sessionsOf(controllers)
   const stop = new AbortController()
   const end = new AbortController()
-  // Every writer and watcher listens: many are no leak.
+  // Every writer and watcher listens: many are not a leak.
   for (const { signal } of [stop, end]) setMaxListeners(0, signal)
   t.teardown(async () => {
     stop.abort()

@@ -13,7 +13,7 @@ const headers = 48
 const port = 7_000
 
 /**
- * Whether packets with so many bytes of IPv6 arrive and are sent back. They are sent again, as the first one may be lost while the kernel
+ * Whether packets with this many bytes of IPv6 arrive and are sent back. They are sent again, as the first one may be lost while the kernel
  * learns the MTU of the path; larger ones pass in fragments from then on.
  */
 export async function areEchoed(inPod: InPod, { from, to, address }: Pods, bytes: number): Promise<boolean> {

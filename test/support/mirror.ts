@@ -9,7 +9,7 @@ export const mirror = [
   'exec httpd -f -p 80 -h /tmp',
 ].join('; ')
 
-/** For `sh -c`: a request by HTTP. Ten seconds of silence are no answer: a busy machine takes some to start the program that gives it. */
+/** For `sh -c`: a request by HTTP. It waits 10 s for the answer: a busy machine takes some to start the program that gives it. */
 export const requestTo = (path: string, address: string, port = 80) =>
   `printf "GET ${path} HTTP/1.0\\r\\n\\r\\n" | busybox nc -w 10 ${address} ${port}`
 /** The address in the answer of a mirror. */

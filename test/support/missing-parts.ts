@@ -39,7 +39,7 @@ export const skipVariable = 'BRAMBLE_TEST_SKIP_MISSING'
 
 /**
  * For `test(name, { skip: skipWithout('docker', isThere) }, …)`: false where the part is there, a reason where the developer
- * opted out of it. Throws otherwise: a run that misses a part is no proof.
+ * opted out of it. Throws otherwise: a run that misses a part is not proof.
  */
 export function skipWithout(part: Part, isThere: boolean, wanted = process.env[skipVariable] ?? ''): string | false {
   const named = wanted.split(',').flatMap((name) => name.trim() || [])

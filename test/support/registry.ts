@@ -22,9 +22,9 @@ export type TestRegistry = {
   add(repository: string, tag: string, image: RegistryImage): readonly string[]
   /** One name for several platforms. */
   addIndex(repository: string, tag: string, images: readonly RegistryImage[]): void
-  /** The blob's answer stops after so many bytes: the connection stays open and silent. Undone by `repair`. */
+  /** The blob's answer stops after this many bytes: the connection stays open and silent. Undone by `repair`. */
   stall(digest: string, afterBytes: number): void
-  /** The blob's next answer breaks off after so many bytes. */
+  /** The blob's next answer breaks off after this many bytes. */
   cut(digest: string, afterBytes: number): void
   /** Blobs wait before the first byte until this resolves. */
   holdBlobs(): () => void

@@ -29,7 +29,7 @@ export function etcdFields({ urls, tls }: EtcdCluster) {
   return { etcdServers: urls, etcdCAFile: files?.ca, etcdCertFile: files?.certificate, etcdKeyFile: files?.key }
 }
 
-/** Starts etcd and then so many controllers, one after the other. The authority of the first is copied to the others. */
+/** Starts etcd and then this many controllers, one after the other. The authority of the first is copied to the others. */
 export async function startReplicas(
   t: Test,
   options: PlaceOptions & {

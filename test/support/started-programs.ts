@@ -26,7 +26,7 @@ const starters: Readonly<Record<string, number>> = {
 const passesOn =
   /^promisify\(execFile\)$|\b(?:execFile\)?|spawn|spawnSync|command|commandOrThrow|run)\(\s*(?:file|program|command|line\[0\]|\.\.\.)/
 const namesProgram = /\b(?:file|program|command|line)\b/
-/** `run` of these is no program of this machine. */
+/** `run` of these is not a program of this machine. */
 const otherReceivers = /kubectl|machine|queue|loop|manager/i
 const programName = /^(?:\/(?:usr\/)?(?:local\/)?s?bin\/)?[a-z][\w.+-]*$/
 const deepest = 4
