@@ -69,7 +69,7 @@ test('nodes get addresses for pods from the range that is configured, or none', 
   t.same(configured(['run'], 'clusterCIDR: 172.30.0.0/18\nnodeCIDRMaskSize: 26\n').nodeCidrs, range)
   t.equal(configured(['run'], 'allocateNodeCIDRs: false\nclusterCIDR: nonsense\n').nodeCidrs, undefined)
   const error = t.throws(() => configured(['run'], 'clusterCIDR: fd00::/64\n')) as { problems?: readonly string[] }
-  t.match(error.problems, [/^clusterCIDR: "fd00::\/64" has no range of IPv4, .*: set it before .* \(like 10\.244/])
+  t.match(error.problems, [/^clusterCIDR: "fd00::\/64" has no IPv4 range, .*: set it before .* \(like 10\.244/])
 })
 
 test('Services get their addresses from the range that is configured, which no pod has', async (t) => {
@@ -107,17 +107,17 @@ test('pods and Services have addresses of both IP families where both ranges are
   }
   const [pods, services] = ['10.244.0.0/16,fd00:1::/56', '10.96.0.0/12,fd00:2::/112']
   t.same(problems(pods, services, 'podNetwork: node'), [
-    'clusterCIDR: fd00:1::/56 needs podNetwork: routed, as a range of IPv6: set it, or remove the range',
+    'clusterCIDR: fd00:1::/56 needs podNetwork: routed, as an IPv6 range: set it, or remove the range',
   ])
   t.match(configured(['run'], `clusterCIDR: "${pods}"\nserviceCIDR: "${services}"\n`).podNetwork, { ipv6: {} })
   t.same(problems(pods, '10.96.0.0/12'), [
-    'clusterCIDR has a range of IPv6 and serviceCIDR has none: add one (like fd00:10:96::/112) or remove that of clusterCIDR',
+    'clusterCIDR has an IPv6 range and serviceCIDR has none: add one (like fd00:10:96::/112) or remove that of clusterCIDR',
   ])
-  t.match(problems('10.244.0.0/16', services), [/^serviceCIDR has a range of IPv6 and clusterCIDR has none/])
-  t.match(problems(pods, 'fd00:2::/112'), [/^serviceCIDR: "fd00:2::\/112" has no range of IPv4/])
+  t.match(problems('10.244.0.0/16', services), [/^serviceCIDR has an IPv6 range and clusterCIDR has none/])
+  t.match(problems(pods, 'fd00:2::/112'), [/^serviceCIDR: "fd00:2::\/112" has no IPv4 range/])
   t.match(problems('fd00:1::/56,10.244.0.0/16', services), [/^clusterCIDR: .* has IPv6 first, .*: change the order/])
   t.match(problems(`${pods},fd00:3::/56`, services), [/^clusterCIDR: .* must have at most one range of each/])
-  t.match(problems('10.244.0.0/16,10.245.0.0/16', services), [/^clusterCIDR: .* must be a range of IPv4, or one of/])
+  t.match(problems('10.244.0.0/16,10.245.0.0/16', services), [/^clusterCIDR: .* must be an IPv4 range, or one of/])
   const size = /^clusterCIDR: .* must be an IPv6 range of \/48 to \/63, global or unique local \(like fd00/
   for (const range of ['fd00:1::/64', 'fd00::/47', 'fd00::1/56', 'fe80::/56', 'ff05::/56', '::/56']) {
     t.match(problems(`10.244.0.0/16,${range}`, services), [size], range)

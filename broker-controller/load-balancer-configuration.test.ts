@@ -70,14 +70,14 @@ const problemsOf = (...loadBalancerPool: readonly string[]) => {
   return problems
 }
 
-test('a pool may have addresses of IPv6, in a fleet that has them', async (t) => {
+test('a pool may have IPv6 addresses, in a fleet that has them', async (t) => {
   t.same(problemsOf('192.168.1.240-192.168.1.250', 'fd00:9::240-fd00:9::250', '2001:db8::/120'), [])
   t.match(withPool('fd00:9::240').problems, [
-    /^loadBalancerPool: fd00:9::240 has addresses of IPv6, which Services of this fleet do not have: add a range/,
+    /^loadBalancerPool: fd00:9::240 has IPv6 addresses, which Services of this fleet do not have: add an IPv6 range/,
   ])
 })
 
-test('each problem of a range of IPv6 has its value and a remedy', async (t) => {
+test('each problem of an IPv6 range has its value and a remedy', async (t) => {
   for (const text of ['fd00:9::1-192.168.1.9', 'fd00:9::2-fd00:9::1', 'fd00:9::1/120', 'fd00:9::1%eth0']) {
     t.same(problemsOf(text), [
       `loadBalancerPool: "${text}" must be a range of addresses of one family (like fd00:9::240-fd00:9::250 or fd00:9::2:0/120)`,
@@ -89,6 +89,6 @@ test('each problem of a range of IPv6 has its value and a remedy', async (t) => 
   for (const text of ['fe80::240', '::1', 'ff02::1', '::ffff:192.168.1.9']) {
     t.match(problemsOf(text), [/must be of 2000::\/3 or fc00::\/7, the addresses of single machines: choose/])
   }
-  t.match(problemsOf('fd00:8::/64'), [/^loadBalancerPool: 18446744073709551616 addresses of IPv6 must be at most 4096/])
+  t.match(problemsOf('fd00:8::/64'), [/^loadBalancerPool: 18446744073709551616 IPv6 addresses must be at most 4096/])
   t.match(problemsOf('fd00:8::/120', 'fd00:8::9'), [/fd00:8::9 must not overlap fd00:8::\/120: remove one/])
 })

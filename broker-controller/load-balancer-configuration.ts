@@ -84,7 +84,7 @@ function poolIn(texts: readonly string[], problems: string[]): AddressPool {
   for (const family of ['IPv4', 'IPv6'] as const) {
     const size = poolOf(pool, family).reduce((sum, { first, last }) => sum + last - first + 1n, 0n)
     if (size <= mostPoolAddresses) continue
-    const addresses = family === 'IPv4' ? 'addresses' : 'addresses of IPv6'
+    const addresses = family === 'IPv4' ? 'addresses' : 'IPv6 addresses'
     problems.push(
       `loadBalancerPool: ${size} ${addresses} must be at most ${mostPoolAddresses}: make the ranges smaller`,
     )
@@ -134,7 +134,7 @@ function rangeProblems(range: AddressRange, around: LoadBalancerSurroundings): r
 function ipv6Problems({ text, first, last }: AddressRange, ipv6: IPv6Ranges | undefined): readonly string[] {
   if (ipv6 === undefined) {
     return [
-      `loadBalancerPool: ${text} has addresses of IPv6, which Services of this fleet do not have: add a range of IPv6 to clusterCIDR and serviceCIDR, or remove it`,
+      `loadBalancerPool: ${text} has IPv6 addresses, which Services of this fleet do not have: add an IPv6 range to clusterCIDR and serviceCIDR, or remove it`,
     ]
   }
   if (isRoutableIPv6(first) && isRoutableIPv6(last)) return []

@@ -45,7 +45,7 @@ export function podNetworkSettings(
   if (podNetwork === 'node') {
     if (ipv6 !== undefined) {
       problems.push(
-        `clusterCIDR: ${ipv6.clusterCIDR} needs podNetwork: routed, as a range of IPv6: set it, or remove the range`,
+        `clusterCIDR: ${ipv6.clusterCIDR} needs podNetwork: routed, as an IPv6 range: set it, or remove the range`,
       )
     }
     return undefined

@@ -1,4 +1,4 @@
-/** The rules of IPv6 host ports in real kernels: who reaches a pod by them, and which address it sees. */
+/** The IPv6 rules of host ports in real kernels: who reaches a pod by them, and which address it sees. */
 import { test } from 'tap'
 import { conntrackFlows } from '../agent/adapters/network/conntrack.ts'
 import { type HostPortTargets, hostPortTargets, isStaleHostFlow } from '../agent/network/host-ports/host-port-flows.ts'
@@ -14,7 +14,7 @@ import { eventually } from './support/wait.ts'
 
 const both = ['tcp', 'udp'] as const
 
-test('host ports of IPv6 on a node', { skip: whyNoFlows() }, async (t) => {
+test('IPv6 host ports on a node', { skip: whyNoFlows() }, async (t) => {
   const fleet = await bareFleet(t, ipv6Plan)
   const [first, second] = fleet.nodes
   const { stranger, strangerAddress } = fleet

@@ -138,7 +138,7 @@ test('load balancers of both families on two machines', { skip: whyNoRoutedMachi
     t.equal(await holder(web), one)
   })
 
-  await t.test('the address of IPv6 of a Local Service goes to its endpoints, which see the client', async () => {
+  await t.test('the IPv6 address of a Local Service goes to its endpoints, which see the client', async () => {
     const one = await holder(web)
     await controller.kubectl('patch', 'service', 'web', '-p', '{"spec":{"externalTrafficPolicy":"Local"}}')
     await controller.kubectl('delete', 'pod', `on-${one.name}`, '--now')
@@ -162,7 +162,7 @@ test('load balancers of both families on two machines', { skip: whyNoRoutedMachi
     await answers(alone)
     await apply(JSON.stringify(service('late', single)))
     await eventually('the Event', async () =>
-      /No address of IPv6 is left/.test(await controller.kubectl('describe', 'service', 'late')),
+      /No IPv6 address is left/.test(await controller.kubectl('describe', 'service', 'late')),
     )
     t.same(await shown('late'), [''])
     await controller.kubectl('delete', 'service', 'late')

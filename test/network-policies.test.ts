@@ -197,7 +197,7 @@ test('network policies on two machines', { skip: whyNoRoutedMachines() }, async 
     await kubectl('delete', 'pod', 'late', '--force', '--grace-period=0')
   })
 
-  await t.test('pods that give themselves addresses of IPv6 reach nothing by them', async (t) => {
+  await t.test('pods that give themselves IPv6 addresses reach nothing by them', async (t) => {
     const give = (ip: string) =>
       `sysctl -q -w net.ipv6.conf.eth0.disable_ipv6=0 && ip -6 address replace ${ip}/64 dev eth0 nodad && ip -6 address show eth0`
     const ping = async (from: string, ip: string) =>

@@ -148,6 +148,6 @@ test('Docker is upgraded to the newest of Debian', { skip: whyNoRoutedMachines()
 
   for (const { docker } of [first, second]) await docker.restart()
   await reachEachOther(t, machines, links, `after a restart of Docker ${now}`)
-  t.match(await first.run('ip6tables', '--list-rules', 'DOCKER-USER'), /0x8000/, 'Docker has rules of IPv6')
+  t.match(await first.run('ip6tables', '--list-rules', 'DOCKER-USER'), /0x8000/, 'Docker has IPv6 rules')
   for (const agent of agents) await agent.stop()
 })

@@ -93,7 +93,7 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
     },
   )
 
-  t.test('pods of a fleet with a network have no IPv6, and host ports of IPv4 alone', async (t) => {
+  t.test('pods of a fleet with a network have no IPv6, and IPv4 host ports alone', async (t) => {
     const range = await ownAddresses()
     const hostPort = await freePort()
     const closed: string[] = []
@@ -114,7 +114,7 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
     for (const hostIP of ['::', 'fd00:7::1', '::ffff:192.0.2.1']) {
       await t.rejects(start('six', hostIP), {
         name: 'RuntimeError',
-        message: `Cannot start the sandbox of pod default/six: hostIP ${hostIP} of its hostPort ${hostPort} is an address of IPv6, which pods of this node do not have (leave hostIP out, or set an IPv4 address of the node)`,
+        message: `Cannot start the sandbox of pod default/six: hostIP ${hostIP} of its hostPort ${hostPort} is an IPv6 address, which pods of this node do not have (leave hostIP out, or set an IPv4 address of the node)`,
       })
     }
     const id = await start('four')
@@ -139,7 +139,7 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
     await t.rejects(
       earlier.inspect(),
       { message: /no such container/i },
-      'one whose port is open on addresses of IPv6, too',
+      'one whose port is open on IPv6 addresses, too',
     )
     t.ok((await runtime.listContainers()).some((one) => one.id === id))
   })

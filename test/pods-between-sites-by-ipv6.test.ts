@@ -268,21 +268,21 @@ async function withoutRelay(t: Test, world: World, counts: readonly RouterCount[
     [east, ipv6AddressOf.west],
     [west, ipv6AddressOf.east],
   ] as const)
-    await eventually(`${site.name} sends to an address of IPv6`, async () =>
+    await eventually(`${site.name} sends to an IPv6 address`, async () =>
       (await site.wireguard('show', 'bramble-wg', 'endpoints')).includes(`\t[${other}]:51871\n`),
     )
   await isReported(east, 'wireguard')
   await reachEachOther(t, world)
   const request = await serviceRequest(sites)
   t.ok(seenBy(await east.run('sh', '-c', request)), 'a machine that has a default route reaches a Service')
-  // Until its InternalIP of IPv6 is known the kernel chooses the source, which may be the bridge of its pods.
+  // Until its IPv6 InternalIP is known the kernel chooses the source, which may be the bridge of its pods.
   await eventually('with the end of its tunnel', async () => {
     return seenBy(await east.run('sh', '-c', request)) === world.ends.east
   })
   await getLarge(t, world, 'east', 'west')
   await inNetworkOf('east', 'ip -6 route flush cache')
   const path = { from: 'east', to: 'west', address: world.pods.west }
-  t.ok(await areEchoed(inNetworkOf, path, mtu), 'packets of its MTU fit into packets of IPv6')
+  t.ok(await areEchoed(inNetworkOf, path, mtu), 'packets of its MTU fit into IPv6 packets')
   for (const count of counts) {
     t.ok((await count('wireguard by ipv6')) > 300)
     t.same([await count('pods'), await count('others')], [0, 0], 'and nothing else has passed the routers')

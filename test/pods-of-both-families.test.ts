@@ -213,7 +213,7 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
   agents[0]?.kill('SIGKILL')
   await agents[0]?.ended
   const again = await first.startAgent()
-  await eventually('the next agent has put its rules of IPv6 in place', async () =>
+  await eventually('the next agent has put its IPv6 rules in place', async () =>
     again.lines.some((line) => line.message === 'Rules of the network applied' && line['family'] === 'IPv6'),
   )
   const seen = [...(await end()).keys()].map((answer) => seenBy(answer) ?? answer)

@@ -226,7 +226,7 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
     t.same(await first.host.ask(direct), [`a ${gateway}`], 'its node is always admitted')
     t.same(await b.ask({ ...direct, protocol: 'udp' }), ['silent'], 'the port is one of TCP')
     await restrict([{ peers: { sets: [], ranges: ['0.0.0.0-255.255.255.255'] } }])
-    t.equal(await reached(), '', 'a range of IPv4')
+    t.equal(await reached(), '', 'an IPv4 range')
     await restrict(undefined, { namespaces: [] })
     t.equal(await reached(), '', 'policies that are not known')
     await restrict(undefined)

@@ -92,7 +92,7 @@ test('the message of the network is read from the checkpoint', async (t) => {
   for (const text of [undefined, '', 'x', '{}', '{}\n{}\n']) t.equal(savedNetworkMessage(text), undefined)
 })
 
-test('a kernel that forwards no IPv6 is a problem where pods have addresses of IPv6', async (t) => {
+test('a kernel that forwards no IPv6 is a problem where pods have IPv6 addresses', async (t) => {
   t.notOk('ipv6-forwarding' in verdicts({}), 'no check where they have none')
   t.match(verdicts({ ipv6Forwarding: '1\n' }), { 'ipv6-forwarding': 'ok' })
   t.match(verdicts({ ipv6Forwarding: '0\n' }), { 'ipv6-forwarding': 'problem' })

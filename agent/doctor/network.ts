@@ -66,10 +66,10 @@ function forwarding({ forwarding: value }: NetworkReading): DoctorFinding {
 function ipv6Forwarding({ ipv6Forwarding: value }: NetworkReading): readonly DoctorFinding[] {
   const check = 'ipv6-forwarding'
   if (value === undefined) return []
-  if (value.trim() === '1') return [ok(check, 'The kernel forwards packets of IPv6 between pods and nodes')]
+  if (value.trim() === '1') return [ok(check, 'The kernel forwards IPv6 packets between pods and nodes')]
   const remedy =
     'The agent sets net.ipv6.conf.all.forwarding=1 each 30 s: start it, and look for a file in /etc/sysctl.d that sets it to 0'
-  return [problem(check, 'The kernel forwards no packets of IPv6: pods have connections of IPv4 only', remedy)]
+  return [problem(check, 'The kernel forwards no IPv6 packets: pods have IPv4 connections only', remedy)]
 }
 
 /** Without it an answer within one bridge bypasses the translation of addresses, and does not match its request. */

@@ -380,7 +380,7 @@ test('a machine whose network has addresses of the fleet joins, and names the ne
   t.match(stdout, /^Joined as node pi-1/m)
 })
 
-test('the same of a prefix of IPv6, in a fleet with both families', async (t) => {
+test('the same of an IPv6 prefix, in a fleet with both families', async (t) => {
   const obstacleOn = on([{ interface: 'eth0', range: 'fd00:10:96::/64' }])
   const info = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
   const ofIPv6 = { ipv6ClusterCIDR: 'fd00:10:244::/56', ipv6ServiceCIDR: 'fd00:10:96::/112' }

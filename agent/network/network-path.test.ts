@@ -141,7 +141,7 @@ PORT    TO                       NODE  USED  BY
   const { endpoints } = both.ipv6
   const single = { ...both, clusterIPs: [], loadBalancerIPs: [], endpoints: [] }
   t.match(look('shop/web', single), /^shop\/web: Service shop\/web, address fd00:10:96::7\n\nPORT .*\n80\/TCP +\[fd00/)
-  t.match(look('shop/web', { ...both, ipv6: { ...both.ipv6, endpoints: [] } }), /\n- No endpoint of IPv6 is ready: /)
+  t.match(look('shop/web', { ...both, ipv6: { ...both.ipv6, endpoints: [] } }), /\n- No IPv6 endpoint is ready: /)
   const headless = { ...web, clusterIPs: [], ports: [], loadBalancerIPs: [], ipv6: { clusterIPs: [], endpoints } }
   t.match(look('fd00-10-244-2--5.web.shop', headless), /headless.*\n\nPORT +TO.*\n- +fd00:10:244:2::5 +pi-2 +yes/)
   t.match(look('fd00:10:244:2::5', both), /: pod shop\/db-0\n/)

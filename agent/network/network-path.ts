@@ -130,7 +130,7 @@ function placeOfNode({ message, report, silentNodes }: PathFindings, family: Rul
 
 function withoutEnds({ state, family }: ServicePart, isHeadless: boolean, ends: readonly PathEnd[]): readonly string[] {
   if (ends.some(({ used }) => used)) return []
-  const none = family.family === 'IPv4' ? 'No endpoint' : 'No endpoint of IPv6'
+  const none = family.family === 'IPv4' ? 'No endpoint' : 'No IPv6 endpoint'
   if (isHeadless) return [`${none} is ready: its names have no addresses`]
   if (state.internalTrafficPolicy === 'Local' && ends.length > 0)
     return [`${none} on this node is ready, and internalTrafficPolicy is Local: connections of this node are dropped`]

@@ -187,8 +187,8 @@ function ipv6Problems(wanted: PeerNetwork | undefined, { ipv6 }: NetworkFindings
   if (wanted?.ipv6 === undefined || ipv6 === undefined) return []
   return [
     ...(ipv6.hasRules ? [] : ['The table of rules is not in the kernel (nft list table ip6 bramble)']),
-    ...(ipv6.dockerAccepts ? [] : ['Docker drops packets of IPv6 between nodes: our rule in DOCKER-USER is missing']),
-    ...(ipv6.forwards ? [] : ['The kernel forwards no packets of IPv6: set net.ipv6.conf.all.forwarding=1']),
+    ...(ipv6.dockerAccepts ? [] : ['Docker drops IPv6 packets between nodes: our rule in DOCKER-USER is missing']),
+    ...(ipv6.forwards ? [] : ['The kernel forwards no IPv6 packets: set net.ipv6.conf.all.forwarding=1']),
   ]
 }
 

@@ -34,13 +34,13 @@ export function rangePair(field: Field, text: string, usual: string): RangePair 
   if (parts.length > 2) return refused('must have at most one range of each IP family')
   if (second === undefined) {
     return version === 6
-      ? refused('has no range of IPv4, which every pod and Service has an address of: set it before that of IPv6')
+      ? refused('has no IPv4 range, which every pod and Service has an address of: set it before that of IPv6')
       : { ipv4: first }
   }
   if (version === 6 && secondVersion === 4) {
     return refused('has IPv6 first, and the first address of pods and Services is one of IPv4: change the order')
   }
-  if (secondVersion !== 6) return refused('must be a range of IPv4, or one of IPv4 and one of IPv6')
+  if (secondVersion !== 6) return refused('must be an IPv4 range, or one of IPv4 and one of IPv6')
   return { ipv4: first, ipv6: second }
 }
 
@@ -63,7 +63,7 @@ export function ipv6Ranges(given: { readonly [F in Field]: string | undefined })
 }
 
 function onlyOne(has: Field, lacks: Field): string {
-  return `${has} has a range of IPv6 and ${lacks} has none: add one (like ${ranges[lacks].example}) or remove that of ${has}`
+  return `${has} has an IPv6 range and ${lacks} has none: add one (like ${ranges[lacks].example}) or remove that of ${has}`
 }
 
 /** The range, or what is wrong with it. */

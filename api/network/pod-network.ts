@@ -25,7 +25,7 @@ export const NetworkMessageSchema = object({
       name: text,
       podCIDR: text,
       address: text,
-      /** `address`: its InternalIP of IPv6; undefined: it has none. */
+      /** `address`: its IPv6 InternalIP; undefined: it has none. */
       ipv6: optional(object({ podCIDR: text, address: optional(text) })),
       segment: text,
       /** UDP, at which it proves `address`; undefined: its agent is of an earlier version, and is not probed. */

@@ -60,7 +60,7 @@ test('random addresses of few digits have the canonical form of the machine', as
   }
 })
 
-test('an address of IPv6 has brackets before a port', async (t) => {
+test('an IPv6 address has brackets before a port', async (t) => {
   t.same(
     ['10.244.1.5', 'fd00::5', 'pi-1'].map((host) => hostPort(host, 80)),
     ['10.244.1.5:80', '[fd00::5]:80', 'pi-1:80'],

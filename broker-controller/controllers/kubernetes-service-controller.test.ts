@@ -177,6 +177,6 @@ test('an error is logged, and the next attempt is ten seconds later', async (t) 
 
 test('a range that is none is an error of the configuration', async (t) => {
   t.throws(() => kubernetesService({ serviceCIDR: 'many', address: '192.168.1.10', port: 6443 }), {
-    message: 'many is no range of addresses',
+    message: 'many is not a range of addresses',
   })
 })

@@ -69,7 +69,7 @@ test('a range in the list alone is a range too', async (t) => {
   t.equal(await cidr(world, 'pi-2'), '10.244.1.0/24')
 })
 
-test('a range of IPv4 behind one of IPv6 is given to no other node', async (t) => {
+test('an IPv4 range behind one of IPv6 is given to no other node', async (t) => {
   const { world, start } = opened(t)
   const spec = { podCIDR: 'fd00:7::/64', podCIDRs: ['fd00:7::/64', '10.244.0.0/24'] }
   await world.join({ name: 'pi-1', spec }, { name: 'pi-2' })
@@ -151,7 +151,7 @@ test('an Event that cannot be recorded is logged, and the node still gets its ra
   t.equal(await cidr(world, 'pi-3'), '10.244.1.0/24')
 })
 
-test('with a range of IPv6 a node gets one of each family in one write', async (t) => {
+test('with an IPv6 range a node gets one of each family in one write', async (t) => {
   const { world, start } = opened(t)
   t.teardown(start(twoOfIPv6))
   await world.join({ name: 'pi-1' })
@@ -187,7 +187,7 @@ test('nodes of a fleet that gets IPv6 keep their range and get the second; both 
   t.same(await cidrs(world, 'pi-2'), ['10.244.1.0/24', 'fd00:10:244:1::/64'])
 })
 
-test('a range of IPv6 that an administrator gave is kept, and given to no other', async (t) => {
+test('an IPv6 range that an administrator gave is kept, and given to no other', async (t) => {
   const { world, start } = opened(t)
   const given = (...podCIDRs: readonly string[]) => ({ podCIDR: podCIDRs[0] ?? '', podCIDRs })
   const first = given('fd00:10:244::/64', '10.244.0.0/24')
@@ -197,11 +197,11 @@ test('a range of IPv6 that an administrator gave is kept, and given to no other'
   t.teardown(start('fd00:10:244::/62'))
   await world.pass(1)
   t.same((await world.node('pi-1')).spec, first)
-  t.same(await cidrs(world, 'pi-2'), ['10.9.0.0/24', 'fd00:10:244:1::/64'], 'its range of IPv4 is elsewhere')
+  t.same(await cidrs(world, 'pi-2'), ['10.9.0.0/24', 'fd00:10:244:1::/64'], 'its IPv4 range is elsewhere')
   t.same((await world.node('pi-3')).spec, sloppy, 'also one with bits beyond its mask')
 })
 
-test('a node for which no range of IPv6 is left has that of IPv4, and later that of a node that goes', async (t) => {
+test('a node for which no IPv6 range is left has that of IPv4, and later that of a node that goes', async (t) => {
   const { world, start } = opened(t)
   const spec = (range: string) => ({ podCIDR: range, podCIDRs: [range] })
   t.teardown(start(twoOfIPv6))

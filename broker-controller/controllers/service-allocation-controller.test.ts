@@ -28,7 +28,7 @@ test('an address that two Services have is named at the later one by namespace a
   t.same(await found([b, a]), [expected], 'in any order of the list')
 })
 
-test('an address of IPv6 is the same one however it is written', async (t) => {
+test('an IPv6 address is the same one however it is written', async (t) => {
   const services = [
     aService('a', { clusterIPs: ['10.96.0.7', 'fd00:10:96::7'] }),
     aService('b', { clusterIPs: ['10.96.0.8', 'fd00:10:96:0::0007'] }),
@@ -44,7 +44,7 @@ test('an address outside of the range is named, and not one of a family without 
     'default/a ClusterIPOutOfRange: Cluster IP [IPv4]:10.43.0.7 is not within the service CIDR 10.96.0.0/12; please recreate service',
     'default/a ClusterIPOutOfRange: Cluster IP [IPv6]:fd00:10:43::7 is not within the service CIDR fd00:10:96::/112; please recreate service',
   ])
-  t.match(await found(services, { serviceCIDR: '10.43.0.0/16' }), [], 'no range of IPv6')
+  t.match(await found(services, { serviceCIDR: '10.43.0.0/16' }), [], 'no IPv6 range')
 })
 
 test('a node port that two Services have is named once, also as that of health checks', async (t) => {

@@ -193,7 +193,7 @@ async function refuseUnknownRuntime(answers: EngineReader, handler: string): Pro
 /** Rejects a pod with a host port that no client could reach. */
 function refuseIPv6Ports({ identity, ports }: SandboxOptions, hasIPv6: boolean): void {
   const reasonOf = (hostIP: string) =>
-    hasIPv6 ? whyUnreachable(hostIP) : 'an address of IPv6, which pods of this node do not have'
+    hasIPv6 ? whyUnreachable(hostIP) : 'an IPv6 address, which pods of this node do not have'
   const port = ports.find(({ hostIP }) => isIPv6(hostIP) && reasonOf(hostIP) !== undefined)
   if (port === undefined) return
   const tried = `Cannot start the sandbox of pod ${podOf(identity)}`

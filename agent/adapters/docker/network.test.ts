@@ -420,7 +420,7 @@ test('a network on which the daemon has turned IPv6 on is made again without it,
   t.equal((await network.adjust()).length, 1, 'and it stays')
 })
 
-test('a pod with a host port on addresses of IPv6 is started again where policies restrict it, and others stay', async (t) => {
+test('a pod with a host port on IPv6 addresses is started again where policies restrict it, and others stay', async (t) => {
   const { network, world } = await engine(t, of('pi-01', { name: `${own}_routed`, users: 2, portIP: '::', labels }))
   world.wanted = { mode: 'routed', podsMayMove: false }
   await network.adjust()
@@ -484,7 +484,7 @@ test('pods move when the fleet gets IPv6 and when it gives it up, once they may'
   const { network, world, names } = await engine(t, of('pi-01', { name: `${own}_routed`, users: 1 }))
   world.wanted = { ...dual, podsMayMove: false }
   t.match(await network.ensure(range), { mode: 'routed' })
-  t.equal((await network.adjust()).length, 1, 'rules of IPv6 are for its bridge, too')
+  t.equal((await network.adjust()).length, 1, 'IPv6 rules are for its bridge, too')
   world.wanted = dual
   t.match(await network.ensure(range), { mode: 'dual' })
   t.same([world.removed, names()], [[`${own}_routed-0`], [`${own}_dual`]])

@@ -243,7 +243,7 @@ test('a header of the pod replaces the one that a probe sends by itself', async 
   ])
 })
 
-test('an address of IPv6 has brackets in the message', async (t) => {
+test('an IPv6 address has brackets in the message', async (t) => {
   const at = { host: '::1', port: 1 }
   const reason = async (target: Parameters<typeof ask>[0]) => (await ask(target, patienceMs, never)).message
   t.match(await reason({ kind: 'tcp', ...at }), /^dial tcp \[::1\]:1: /)

@@ -61,7 +61,7 @@ const none = '0'.repeat(32)
 const row = (destination: string, bits: string, hop: string, metric: string, flags: string, name: string) =>
   `${destination.padEnd(32, '0')} ${bits} ${none} 00 ${hop} ${metric} 00000001 00000000 ${flags} ${name.padStart(8)}`
 
-test('routes of IPv6 are those of the machine without its own addresses, multicast and the default route', async (t) => {
+test('IPv6 routes are those of the machine without its own addresses, multicast and the default route', async (t) => {
   const hop = 'fd000001000000000000000000000002'
   const rows = [
     row('fd0000100244000200000000', '40', hop, '00000400', '00000003', 'eth0'),

@@ -148,7 +148,7 @@ test('interfaces are listed again when the network changes, the address is lost,
   t.same([await ip(), listed], ['192.168.2.7', 7])
 })
 
-test('in a fleet with IPv6 a node has the lasting address of IPv6 of the same interface, a unique local one first', async (t) => {
+test('in a fleet with IPv6 a node has the lasting IPv6 address of the same interface, a unique local one first', async (t) => {
   const row = (address: string, flags: string, name: string) =>
     `${address.replaceAll(':', '').padEnd(32, '0')} 02 40 00 ${flags} ${name}`
   const ofEth0 = [

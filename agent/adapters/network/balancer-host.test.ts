@@ -29,7 +29,7 @@ async function twoMachines(t: Test) {
   return [await machine(one), await machine(other)] as const
 }
 
-test('of two machines that take an address of IPv6 at one moment one keeps it', { skip: whyNoRules() }, async (t) => {
+test('of two machines that take an IPv6 address at one moment one keeps it', { skip: whyNoRules() }, async (t) => {
   const machines = await twoMachines(t)
   const take = () => Promise.all(machines.map(({ host }) => host.apply([{ step: 'take', ip }], device)))
   const [keeper, other] = await eventually('one has it, and the other one has not', async () => {

@@ -52,7 +52,7 @@ function ipv6Rule(ip6tables: string) {
       if (!(await isMissing())) return
       const inserted = await docker('--insert', ...markRule)
       if (inserted?.code === 0) return
-      throw new Error(`Cannot add a rule of IPv6 to DOCKER-USER: ${inserted?.stderr.trim().slice(0, 200)}`)
+      throw new Error(`Cannot add an IPv6 rule to DOCKER-USER: ${inserted?.stderr.trim().slice(0, 200)}`)
     },
     /** `surely`: also where this process has put none there. */
     async refuse(surely: boolean) {

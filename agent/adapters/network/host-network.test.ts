@@ -168,7 +168,7 @@ test('ports of one bridge reflect, and those of another do not', { skip }, async
   t.same([await hairpin('v0'), await hairpin('v1')], ['on', 'off'])
 })
 
-test('routes, the tunnel and refused packets of IPv6 are made, found again and removed', { skip }, async (t) => {
+test('routes, the tunnel and refused IPv6 packets are made, found again and removed', { skip }, async (t) => {
   const { host, space } = await machine(t)
   await space.run('ip', '-6', 'address', 'add', 'fd00:1::1/64', 'dev', 'eth0', 'nodad')
   const ipv6 = {
@@ -208,11 +208,11 @@ test('routes, the tunnel and refused packets of IPv6 are made, found again and r
   t.match(await space.run('ip', 'route'), /10\.244\.3\.0\/24 .* bramble-vxlan/, 'IPv4 stays as it is')
 })
 
-test('the rule of IPv6 is among those of Docker only where Docker has some', { skip }, async (t) => {
+test('the IPv6 rule is among those of Docker only where Docker has some', { skip }, async (t) => {
   const { host, space } = await machine(t)
   await space.run('iptables', '-N', 'DOCKER-USER')
   await host.acceptMarked(true)
-  t.equal(await host.acceptsIPv6(), true, 'Docker has no rules of IPv6')
+  t.equal(await host.acceptsIPv6(), true, 'Docker has no IPv6 rules')
   t.notMatch(await space.run('ip6tables', '-S'), /0x8000|DOCKER/)
   await space.run('ip6tables', '-N', 'DOCKER-USER')
   t.equal(await host.acceptsIPv6(), false)

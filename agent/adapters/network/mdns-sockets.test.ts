@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { ipv6LinksIn } from './mdns-sockets.ts'
 
-test('an interface has the addresses of IPv6 that last, and the ranges of all that routers forward', async (t) => {
+test('an interface has the IPv6 addresses that last, and the ranges of all that routers forward', async (t) => {
   const links = ipv6LinksIn(`00000000000000000000000000000001 01 80 10 80       lo
 fe800000000000000000000000000005 02 40 20 80     eth0
 fd000007000000000000000000000005 02 40 00 80     eth0

@@ -150,7 +150,7 @@ test('other tables stay, and on a machine without IPv6 nothing is done', { skip 
   t.equal(await space.run('nft', 'list', 'ruleset'), before)
 })
 
-test('the reason is named where rules of IPv6 cannot be made', async (t) => {
+test('the reason is named where IPv6 rules cannot be made', async (t) => {
   const root = testFolder(t, { proc: { net: { if_inet6: '' } } })
   const guard = nftIPv6Guard(root, { ip: 'true', nft: '/nonexistent/nft' })
   await t.rejects(guard.close('pods'), { message: '/nonexistent/nft is not installed' })

@@ -148,7 +148,7 @@ test('an address that the machine has for another purpose is left alone', async 
   t.same([...host.addresses], [])
 })
 
-test('the address of IPv6 of a Service is taken once its rules are in place, and has one of its own', async (t) => {
+test('the IPv6 address of a Service is taken once its rules are in place, and has one of its own', async (t) => {
   const { host, networkMessage, serviceStates, balancerRules, ofIPv6, clock } = running(t)
   t.equal(ofIPv6.rules.get(), undefined, 'in a fleet without IPv6')
   const ranges = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
@@ -175,7 +175,7 @@ test('the address of IPv6 of a Service is taken once its rules are in place, and
   t.equal(ofIPv6.rules.get(), undefined)
 })
 
-test('on a link that refuses addresses of IPv6 those of IPv4 are taken', async (t) => {
+test('on a link that refuses IPv6 addresses those of IPv4 are taken', async (t) => {
   const { host, networkMessage, serviceStates, ofIPv6, clock } = running(t)
   host.failingIPv6 = true
   networkMessage.set({ ...network, ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' } })

@@ -66,7 +66,7 @@ test('a node answers for the addresses of both families, those of IPv4 first', a
   t.same([...addressPartners(services, 'pi-1')], [['fd00:9::240', '192.168.1.240']])
 })
 
-test('addresses of IPv6 of nodes, pods, Services, and those that no single machine has, are never taken', async (t) => {
+test('IPv6 addresses of nodes, pods, Services, and those that no single machine has, are never taken', async (t) => {
   for (const ip of ['fd00:9::1', 'fd00:10:244:1::5', 'fd00:10:96::7', '::1', 'fe80::1', 'ff02::1', '192.168.1.9']) {
     t.same(wantedAddresses(byName(balancer('192.168.1.240', ofIPv6(ip))), dual, 'pi-1'), ['192.168.1.240'], ip)
   }

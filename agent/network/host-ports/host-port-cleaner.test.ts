@@ -115,7 +115,7 @@ const ofIPv4 = (ip: string, hostIP = '', uid = ip): LocalPod => ({
   hostPorts: [{ protocol: 'udp', port: 514, containerPort: 5514, hostIP }],
 })
 
-test('flows of IPv4 go to the pod that has the port now, without rules of the agent', async (t) => {
+test('IPv4 flows go to the pod that has the port now, without rules of the agent', async (t) => {
   const atNode = flowTo(address, 514, address)
   const { start, endpoints } = running(
     t,
@@ -131,7 +131,7 @@ test('flows of IPv4 go to the pod that has the port now, without rules of the ag
   )
 })
 
-test('flows of IPv4 to a pod that is gone are removed', async (t) => {
+test('IPv4 flows to a pod that is gone are removed', async (t) => {
   const { kernel, start, endpoints } = running(t)
   await start(ofIPv4('10.244.1.5', address))
   kernel.flows = [flowTo('10.244.1.5', 5514, address), flowTo('10.244.1.5', 5514, '192.0.2.2')]
@@ -147,7 +147,7 @@ test('a flow that began between two pods is removed, also if both have one addre
   t.same(endpoints(), [])
 })
 
-test('flows of IPv4 to loopback, to other machines and to ports of IPv6 alone stay', async (t) => {
+test('IPv4 flows to loopback, to other machines and to IPv6 ports alone stay', async (t) => {
   const others = [flowTo('127.0.0.1', 514, '127.0.0.1'), flowTo('198.51.100.1', 514, '198.51.100.1')]
   const { start, endpoints } = running(t, ...others)
   await start(ofIPv4('10.244.1.6'))

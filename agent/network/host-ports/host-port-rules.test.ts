@@ -20,7 +20,7 @@ const targets = ({ chains, sets }: ReturnType<typeof rulesOf>, map: 'host-ports'
     chains.get(verdict.replace('goto ', ''))?.rules[0],
   ])
 
-test('a host port without hostIP, or of all of IPv6, leads to the pod from every address of IPv6', async (t) => {
+test('a host port without hostIP, or of all of IPv6, leads to the pod from every IPv6 address', async (t) => {
   for (const hostIP of ['', '::', '0:0::0']) {
     const rules = rulesOf(pod('fd00:10:244:1::5', port(hostIP), port(hostIP, { protocol: 'udp', port: 53 })))
     t.same(targets(rules, 'host-ports'), [
@@ -48,7 +48,7 @@ test('there are no rules at all for ports that IPv6 has no part in', async (t) =
   for (const hostIP of ['0.0.0.0', '192.0.2.1', '::1', 'fe80::1', '::ffff:192.0.2.1']) {
     t.equal(rulesOf(pod('fd00:10:244:1::5', port(hostIP))).chains.size, 0, hostIP)
   }
-  t.equal(rulesOf(pod(undefined, port(''))).chains.size, 0, 'a pod without an address of IPv6')
+  t.equal(rulesOf(pod(undefined, port(''))).chains.size, 0, 'a pod without an IPv6 address')
   t.equal(rulesOf(pod('fd00:10:244:1::5')).sets.size, 0)
 })
 

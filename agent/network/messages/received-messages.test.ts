@@ -70,7 +70,7 @@ test('a message of the network is taken as it is, and a node with a value that i
 const fleetOfBoth = { ...facts, ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' } }
 const peerOfBoth = { ...peer, ipv6: { podCIDR: 'fd00:10:244:1::/64', address: 'fd00:1::5' } }
 
-test('a node with a range or an address of IPv6 that is none, or that no router forwards, is left out', async (t) => {
+test('a node with an invalid range or IPv6 address, or one that no router forwards, is left out', async (t) => {
   const withIPv6 = (podCIDR: string, address?: string) => {
     const ipv6: { podCIDR: string; address?: string } = { podCIDR, ...(address !== undefined && { address }) }
     return { ...peer, name: 'pi-2', ipv6 }
@@ -124,7 +124,7 @@ test('a message of the network with fields of IPv6 of another type is refused', 
   }
 })
 
-test('a message of the network whose own ranges of IPv6 are none, or that no router forwards, is refused', async (t) => {
+test('a message of the network whose own IPv6 ranges are invalid, or that no router forwards, is refused', async (t) => {
   const good = fleetOfBoth.ipv6
   const ranges = [
     ...['', '-', '10.244.0.0/16', 'fd00::', 'fd00::1/56', 'FD00::/56', 'fd00:0::/56', 'fd00::/129', 'fd00::/56 }'],
@@ -199,7 +199,7 @@ test('a Service with a value that is none does not affect the others', async (t)
 
 const endpointsOf = (...ips: readonly string[]) => [{ ports: [], addresses: ips.map((ip) => ({ ...address, ip })) }]
 
-test('the part of a Service in IPv6 has addresses of IPv6 only', async (t) => {
+test('the part of a Service in IPv6 has IPv6 addresses only', async (t) => {
   const part = {
     ...{ clusterIPs: ['fd00:10:96::9'], externalIPs: ['2001:db8::1'], loadBalancerIPs: ['2001:db8::2'] },
     ...{ sourceRanges: ['2001:db8::/32', '::/0'], endpoints: endpointsOf('fd00:10:244:1::5') },

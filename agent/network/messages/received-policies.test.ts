@@ -35,7 +35,7 @@ test('a message is taken as it is', (t) => {
   t.end()
 })
 
-test('elements and ranges of IPv6 are taken in the form that rules have', (t) => {
+test('elements and IPv6 ranges are taken in the form that rules have', (t) => {
   const dual = { ...addresses, ipv6Elements: ['fd00:10:244:1::5'] }
   const dualSockets = { ...sockets, elements: [], ipv6Elements: ['fd00:10:244:1::5 . udp . 53'] }
   const ranges = { sets: [], ranges: [], ipv6Ranges: ['fd00::-fd00::ff', '::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'] }

@@ -336,20 +336,20 @@ const dualHeadless: ServiceState = {
   },
 }
 
-test('with both families A has the addresses of IPv4 and AAAA those of IPv6', async (t) => {
+test('with both families A has the IPv4 addresses and AAAA those of IPv6', async (t) => {
   const { look, ask } = zoneWith([dualWeb, dualHeadless], true, dualStack)
   t.same(look('web.shop.svc'), ['found', '10.96.0.7'])
   t.same(look('web.shop.svc', 'AAAA'), ['found', 'fd00:10:96::7'])
   t.same(look('db.shop.svc'), ['found', '10.244.1.7', '10.244.2.7', '10.244.2.8'])
   t.same(look('db.shop.svc', 'AAAA'), ['found', 'fd00:10:244:1::7', 'fd00:10:244:2::8'])
   t.same(look('db-0.db.shop.svc', 'AAAA'), ['found', 'fd00:10:244:1::7'])
-  t.same(look('db-1.db.shop.svc', 'AAAA'), ['found'], 'an endpoint of IPv4')
+  t.same(look('db-1.db.shop.svc', 'AAAA'), ['found'], 'an IPv4 endpoint')
   t.same(look('fd00-10-244-2--8.db.shop.svc', 'AAAA'), ['found', 'fd00:10:244:2::8'])
   t.same(look('fd00-10-244-2--8.db.shop.svc'), ['found'])
   t.same(look('fd00-10-244-2--9.db.shop.svc', 'AAAA'), ['none'], 'it is not ready')
   t.same(look('pi-1.node', 'AAAA'), ['found', 'fd00:7::5'])
-  t.same(look('pi-2.lan.node', 'AAAA'), ['found'], 'it has no address of IPv6')
-  t.same(look('ns.dns', 'AAAA'), ['found'], 'the server has an address of IPv4')
+  t.same(look('pi-2.lan.node', 'AAAA'), ['found'], 'it has no IPv6 address')
+  t.same(look('ns.dns', 'AAAA'), ['found'], 'the server has an IPv4 address')
   t.same(look('fd00-10-244-1--7.any.pod', 'AAAA'), ['found', 'fd00:10:244:1::7'])
   t.same(look('fd00-7--5.any.pod', 'AAAA'), ['found', 'fd00:7::5'], 'a pod on the network of its node')
   t.same(look('fd01--1.any.pod', 'AAAA'), ['none'])
@@ -375,7 +375,7 @@ test('a Service of IPv6 alone has an address, and its endpoints do not have its 
   t.same(look('db.shop.svc'), ['found'])
 })
 
-test('addresses of IPv6 lead back to names', async (t) => {
+test('IPv6 addresses lead back to names', async (t) => {
   const reversed = (address: string) => `${[...address].reverse().join('.')}.ip6.arpa`
   const ofService = reversed('fd000010009600000000000000000007')
   const ofEndpoint = reversed('fd000010024400010000000000000007')
@@ -388,5 +388,5 @@ test('addresses of IPv6 lead back to names', async (t) => {
   for (const name of [reversed('fd000007000000000000000000000005'), ofService.slice(2), `0.${ofService}`, 'ip6.arpa']) {
     t.equal(ask(name, 'PTR'), undefined, name)
   }
-  t.equal(zoneWith([dualWeb]).ask(ofService, 'PTR'), undefined, 'without ranges of IPv6 other servers are asked')
+  t.equal(zoneWith([dualWeb]).ask(ofService, 'PTR'), undefined, 'without IPv6 ranges other servers are asked')
 })

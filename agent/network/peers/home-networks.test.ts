@@ -20,7 +20,7 @@ test('a network of the machine with addresses of pods or Services is named, with
   t.equal(homeNetworkOverlaps(fleet, [on('eth0', '10.0.0.0/8'), on('eth0', '10.0.0.0/8')]).length, 2, 'once each')
 })
 
-test('the same for prefixes of IPv6, which are those of a fleet with both families only', async (t) => {
+test('the same for IPv6 prefixes, which are those of a fleet with both families only', async (t) => {
   const both = { ...fleet, ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' } }
   const routes = [
     { interface: 'eth0', range: 'fe80::/64' },

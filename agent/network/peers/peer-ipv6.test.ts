@@ -45,7 +45,7 @@ test('without the ranges of the fleet, a range of its own, or IPv6 on the machin
     t.equal(podRangeOfIPv6(message([own]), 'pi-1'), undefined)
     const network = peerNetworkOf(message([own, peer(2)]), 'pi-1')
     t.equal(network?.ipv6, undefined)
-    t.match(network?.ipv6Gaps, [/^The controller has not assigned a range of IPv6/])
+    t.match(network?.ipv6Gaps, [/^The controller has not assigned an IPv6 range/])
     t.equal(network?.routes.length, 1)
   }
   const off = peerNetworkOf(message([peer(1), peer(2)]), 'pi-1', false)
@@ -53,21 +53,21 @@ test('without the ranges of the fleet, a range of its own, or IPv6 on the machin
   t.match(off?.ipv6Gaps, [/^This machine has IPv6 off/])
 })
 
-test('nodes of one segment without an address of IPv6 have no route, and are named', async (t) => {
+test('nodes of one segment without an IPv6 address have no route, and are named', async (t) => {
   const without = { ipv6: { podCIDR: rangeOf(2) } }
   const other = peerNetworkOf(message([peer(1), peer(2, without), peer(3)]), 'pi-1')
   t.same(
     other?.ipv6?.routes.map(({ range }) => range),
     [rangeOf(3)],
   )
-  t.match(other?.ipv6Gaps, [/^pods of pi-2 are not reached by IPv6: pi-2 has no InternalIP of IPv6/])
+  t.match(other?.ipv6Gaps, [/^pods of pi-2 are not reached by IPv6: pi-2 has no IPv6 InternalIP/])
   const own = peerNetworkOf(message([peer(1, { ipv6: { podCIDR: rangeOf(1) } }), peer(2), peer(3)]), 'pi-1')
   t.same(own?.ipv6?.routes, [])
-  t.match(own?.ipv6Gaps, [/this node has no InternalIP of IPv6/])
+  t.match(own?.ipv6Gaps, [/this node has no IPv6 InternalIP/])
   t.equal(own?.routes.length, 2)
 })
 
-test('of two nodes with one range of IPv6 the first has it, and none has that of this node', async (t) => {
+test('of two nodes with one IPv6 range the first has it, and none has that of this node', async (t) => {
   const nodes = [
     peer(1),
     peer(2),
@@ -77,7 +77,7 @@ test('of two nodes with one range of IPv6 the first has it, and none has that of
   t.same(peerNetworkOf(message(nodes), 'pi-1')?.ipv6?.routes, [{ range: rangeOf(2), gateway: 'fd00:1::2' }])
 })
 
-test('VXLAN has an address of IPv6 at each end, whether or not nodes have some', async (t) => {
+test('VXLAN has an IPv6 address at each end, whether or not nodes have some', async (t) => {
   const network = peerNetworkOf(message([peer(1), peer(2, { ...far, ipv6: { podCIDR: rangeOf(2) } })]), 'pi-1')
   t.same(network?.ipv6?.routes, [{ range: rangeOf(2), gateway: 'fd00:10:244:2::', device: 'bramble-vxlan' }])
   t.match(network?.tunnel, { ipv6: 'fd00:10:244:1::', peers: [{ address: '10.244.2.0', ipv6: 'fd00:10:244:2::' }] })

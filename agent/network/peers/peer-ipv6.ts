@@ -49,7 +49,7 @@ export function ipv6PartOf(
   if (message.ipv6 === undefined || cluster === undefined) return { tunnel, ipv6Gaps: [] }
   const podCIDR = podRangeOfIPv6(message, own.name)
   if (!hasIPv6) return { tunnel, ipv6Gaps: [noIPv6] }
-  if (podCIDR === undefined) return { tunnel, ipv6Gaps: ['The controller has not assigned a range of IPv6 for pods'] }
+  if (podCIDR === undefined) return { tunnel, ipv6Gaps: ['The controller has not assigned an IPv6 range for pods'] }
   const peers = peersByRange(message, own, cluster)
   const source = firstOfIPv6Range(podCIDR)
   const serviceRoute = serviceRouteOf(message.ipv6, own)
@@ -70,7 +70,7 @@ export function ipv6PartOf(
 }
 
 const noIPv6 =
-  'This machine has IPv6 off (net.ipv6.conf.all.disable_ipv6, or the kernel): its pods have addresses of IPv4 only'
+  'This machine has IPv6 off (net.ipv6.conf.all.disable_ipv6, or the kernel): its pods have IPv4 addresses only'
 
 /** In the range of the cluster, and as large as that of every node. */
 function rangeOf({ ipv6 }: NetworkPeer, cluster: IPv6Range): IPv6Range | undefined {
@@ -112,11 +112,11 @@ function wayTo(
   if (peer === undefined || range === undefined) return {}
   if (device !== undefined) return { route: { range, gateway: firstOfIPv6Range(range), device } }
   if (own.ipv6?.address === undefined)
-    return { gap: 'pods of other nodes of this segment are not reached by IPv6: this node has no InternalIP of IPv6' }
+    return { gap: 'pods of other nodes of this segment are not reached by IPv6: this node has no IPv6 InternalIP' }
   const next = message.nodes.find((node) => node.address === gateway && node.segment === own.segment)
   const address = next?.ipv6?.address
   if (address === undefined || address === own.ipv6.address)
-    return { gap: `pods of ${peer.name} are not reached by IPv6: ${next?.name ?? gateway} has no InternalIP of IPv6` }
+    return { gap: `pods of ${peer.name} are not reached by IPv6: ${next?.name ?? gateway} has no IPv6 InternalIP` }
   return { route: { range, gateway: address, ...(source !== undefined && { source: ends.source }) } }
 }
 

@@ -131,8 +131,8 @@ const ipv6 = {
   routes: [],
 }
 
-test('rules of IPv6 are those of IPv4 with its addresses, and with what the link needs', async (t) => {
-  t.equal(peerRules(network, ipv6Rules), undefined, 'none for pods without addresses of IPv6')
+test('IPv6 rules are those of IPv4 with its addresses, and with what the link needs', async (t) => {
+  t.equal(peerRules(network, ipv6Rules), undefined, 'none for pods without IPv6 addresses')
   const rules = peerRules({ ...network, ipv6 }, ipv6Rules) ?? noRules
   const asIPv6 = (text: string) =>
     text
@@ -148,7 +148,7 @@ test('rules of IPv6 are those of IPv4 with its addresses, and with what the link
   t.match(rules.sets.get('nodes'), { type: 'ipv6_addr', elements: new Map([['fd00:1::1', '']]) })
 })
 
-test('the packets of VXLAN are of IPv4: rules of IPv6 do not name its port', async (t) => {
+test('the packets of VXLAN are of IPv4: IPv6 rules do not name its port', async (t) => {
   const tunnel = { kind: 'vxlan', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [] } as const
   const { chains } = peerRules({ ...network, ipv6, tunnel }, ipv6Rules) ?? noRules
   t.notMatch(JSON.stringify([...chains]), /8472/)

@@ -502,13 +502,13 @@ test('IPv6 is kept away from pods as long as the fleet has a network', async (t)
   t.equal(world.isIPv6Closed, false)
 })
 
-test('a node without an address of IPv4 reports that, and not that it waits for the controller', async (t) => {
+test('a node without an IPv4 address reports that, and not that it waits for the controller', async (t) => {
   const { nodeStatus, networkConditions, clock } = running(t, message(2))
   await clock.settle()
   t.match(networkConditions.get(), [{ status: 'True', message: /has not assigned a range/ }])
   nodeStatus.set({ addresses: [{ type: 'InternalIP', address: 'fd00::7' }] })
   await clock.advance(5_000)
-  t.match(networkConditions.get(), [{ message: /^This node has no address of IPv4, .*InternalIP fd00::7\): add one/ }])
+  t.match(networkConditions.get(), [{ message: /^This node has no IPv4 address, .*InternalIP fd00::7\): add one/ }])
 })
 
 test('a node has a route when its address is proven; until then packets to its pods are refused', async (t) => {

@@ -300,5 +300,5 @@ function conditionOf({ wanted, addresses, failures, gaps, silent, unproven, rule
 function whyNoNetwork(addresses: readonly NodeAddress[]): string {
   const own = addresses.flatMap(({ type, address }) => (type === 'InternalIP' ? [address] : []))
   if (own.length === 0 || own.some(isIPv4)) return 'The controller has not assigned a range for pods to this node'
-  return `This node has no address of IPv4, which the network of pods needs (InternalIP ${own.join(', ')}): add one to its link, or set nodeIP`
+  return `This node has no IPv4 address, which the network of pods needs (InternalIP ${own.join(', ')}): add one to its link, or set nodeIP`
 }

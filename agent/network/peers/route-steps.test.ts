@@ -296,7 +296,7 @@ const withIPv6 = (network: PeerNetwork, ...routes: readonly PodRoute[]): PeerNet
   tunnel: network.tunnel && { ...network.tunnel, ipv6: 'fd00:10:244:1::' },
 })
 
-test('routes of IPv6 are made beside those of IPv4, and a foreign one stays', async (t) => {
+test('IPv6 routes are made beside those of IPv4, and a foreign one stays', async (t) => {
   const network = withIPv6(wanted([second]), near6)
   const there = { interface: 'eth0', range: near6.range, gateway: 'fd00:1::2', metric: 1024 }
   const links = (...ipv6Routes: readonly (typeof there)[]) => ({ ...host([inKernel(second)]), ipv6Routes })
@@ -324,7 +324,7 @@ test('networks of the machine with addresses of the fleet are named, of IPv6 whe
   t.same(planRoutes(undefined, nothing, links).overlaps, [])
 })
 
-test('a tunnel gets its address of IPv6 when it is opened, and later without being opened again', async (t) => {
+test('a tunnel gets its IPv6 address when it is opened, and later without being opened again', async (t) => {
   const network = withIPv6(wanted([far], [{ ...farEnd, ipv6: 'fd00:10:244:3::' }]), far6)
   const address = { device: 'bramble-vxlan', address: 'fd00:10:244:1::' } as const
   const steps = (...of: Parameters<typeof planRoutes>) => planRoutes(...of).steps.map(({ step }) => step)

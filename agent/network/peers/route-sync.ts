@@ -132,7 +132,7 @@ function hasMadeIPv6({ routes, guards = [], tunnelIPv6 = {}, serviceRoutes = [] 
 }
 
 function gapOf({ step, because }: StepFailure): readonly string[] {
-  if (step.step === 'addTunnelIPv6') return [`no address of IPv6 on ${step.device}: ${because}`]
-  if (step.step === 'addServiceRoute') return [`no route of IPv6 to Services for processes of this machine: ${because}`]
+  if (step.step === 'addTunnelIPv6') return [`no IPv6 address on ${step.device}: ${because}`]
+  if (step.step === 'addServiceRoute') return [`no IPv6 route to Services for processes of this machine: ${because}`]
   return step.step === 'addRoute' ? [`no route to ${step.route.range} by ${step.route.gateway}: ${because}`] : []
 }

@@ -9,7 +9,7 @@ const present = (...interfaces: readonly string[]) =>
   new Map([[range, interfaces.map((one) => ({ interface: one, range }))]])
 const nothing: MadeRoutes = { routes: [], tunnelPeers: [] }
 
-test('it leads to the range of Services, with the InternalIP of IPv6 as the source', async (t) => {
+test('it leads to the range of Services, with the IPv6 InternalIP as the source', async (t) => {
   const own = { name: 'pi-1', podCIDR: '10.244.1.0/24', address: '192.168.1.5', segment: 's' }
   const ranges = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'FD00:10:96:0::/112' }
   const podCIDR = 'fd00:10:244:1::/64'

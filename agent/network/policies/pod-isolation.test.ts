@@ -181,7 +181,7 @@ test('a pod with addresses of both families waits for the rules of both', async 
   await stop()
 })
 
-test('a pod with a host port waits until the kernel leads its connections of IPv6 to it', async (t) => {
+test('a pod with a host port waits until the kernel leads its IPv6 connections to it', async (t) => {
   const { clock, isolation, observe, held, applyIPv6, stop } = world('none')
   const web = (hostPort: number, hostIP = '') =>
     aPod({
@@ -201,11 +201,11 @@ test('a pod with a host port waits until the kernel leads its connections of IPv
   observe('10.244.1.5', web(8081, '192.0.2.1'), 'fd00:10:244:1::5')
   t.equal(await held(uid), undefined, 'Docker opens those of IPv4')
   observe('10.244.1.5', web(8081))
-  t.equal(await held(uid), undefined, 'it has no address of IPv6')
+  t.equal(await held(uid), undefined, 'it has no IPv6 address')
   await stop()
 })
 
-test('a pod with the host port of the name server waits for the rules of IPv4, if the fleet has a network', async (t) => {
+test('a pod with the host port of the name server waits for the IPv4 rules, if the fleet has a network', async (t) => {
   const { clock, networkMessage, observe, held, apply, stop } = world('none')
   const containers = [{ name: 'c', ports: [{ containerPort: 53, hostPort: 53, protocol: 'UDP' as const }] }]
   const uid = observe('10.244.1.5', aPod({ name: 'dns', namespace: 'shop', containers }))
@@ -229,7 +229,7 @@ test('host ports of an earlier agent stay until every pod that runs is known', a
   await stop()
 })
 
-test('rules of IPv6 are made only while the fleet has it, for the pods that have such an address', async (t) => {
+test('IPv6 rules are made only while the fleet has it, for the pods that have such an address', async (t) => {
   const { clock, networkMessage, ipv6PolicyRules, ipv6PoliciesReady, isolation, observe, apply, held, stop } =
     world(deny)
   const uid = observe('10.244.1.5')
@@ -242,7 +242,7 @@ test('rules of IPv6 are made only while the fleet has it, for the pods that have
   await clock.settle()
   t.equal(ipv6PoliciesReady.get(), false, 'not every pod was seen yet')
   t.equal(ipv6PolicyRules.get()?.chains.size, 0)
-  t.equal(await held(uid), undefined, 'it has no address of IPv6')
+  t.equal(await held(uid), undefined, 'it has no IPv6 address')
   isolation.observedAll()
   observe('10.244.1.5', undefined, 'fd00:10:244:1::5')
   await clock.settle()

@@ -257,7 +257,7 @@ test('many peers with many ports have a chain of ports, not a rule for each pair
   t.end()
 })
 
-test('rules of IPv6 are for the pods that have such an address, with the addresses and ranges of IPv6', (t) => {
+test('IPv6 rules are for the pods that have such an address, with the addresses and IPv6 ranges', (t) => {
   const sets: PoliciesMessage['sets'] = [
     { name: 'ab', kind: 'address', elements: ['10.244.2.7'], ipv6Elements: ['fd00:10:244:2::7'] },
     { name: 'cd', kind: 'port', elements: ['10.244.2.7 . tcp . 80'], ipv6Elements: ['fd00:10:244:2::7 . tcp . 80'] },

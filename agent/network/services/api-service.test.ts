@@ -33,7 +33,7 @@ test('the API is reached by its Service once the kernel has its rules', async (t
   t.equal(apiService(rules, [{ ...rules }]), undefined, 'the rules of before')
 })
 
-test('without rules, without the Service or without an endpoint of IPv4 it is not', async (t) => {
+test('without rules, without the Service or without an IPv4 endpoint it is not', async (t) => {
   t.equal(apiService(undefined, []), undefined)
   for (const rules of [rulesFor(kubernetes()), rulesFor(kubernetes('fd00::1')), rulesFor(aService({}))]) {
     t.equal(apiService(rules, [rules]), undefined)

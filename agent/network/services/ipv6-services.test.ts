@@ -9,7 +9,7 @@ const both = aService({
   ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints },
 })
 
-test('a Service in IPv6 has the addresses and endpoints of IPv6 only', async (t) => {
+test('a Service in IPv6 has the addresses and IPv6 endpoints only', async (t) => {
   t.same(inIPv6(both), {
     ...aService({}),
     ...{ clusterIPs: ['fd00:10:96::7'], externalIPs: [], loadBalancerIPs: [], sourceRanges: [], endpoints },

@@ -133,7 +133,7 @@ test('endpoints of nodes that do not answer are left out, but for the last ones'
   t.match(chosen(), /10\.244\.2\.2/)
 })
 
-test('rules of IPv6 are those of the Services with a part in it, while the fleet has ranges of it', async (t) => {
+test('IPv6 rules are those of the Services with a part in it, while the fleet has ranges of it', async (t) => {
   const endpoints = [{ ports: [{ port: 8080, protocol: 'TCP' as const }], addresses: [endpointOn('pi-1', 'fd00::5')] }]
   const both = { ...web, ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints } }
   const old = aService({ name: 'old', addresses: [endpointOn('pi-1', '10.244.1.3')] })

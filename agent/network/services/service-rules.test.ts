@@ -218,7 +218,7 @@ test('addresses of load balancers count for the type LoadBalancer only', async (
   t.notMatch(elements.join(), /192\.168/)
 })
 
-test('Services without an address of IPv4 add nothing', async (t) => {
+test('Services without an IPv4 address add nothing', async (t) => {
   const headless = [
     aService({ clusterIPs: [] }),
     aService({ clusterIPs: ['None'] }),
@@ -261,7 +261,7 @@ test('a Service that another proxy forwards to has no rules', async (t) => {
   t.same(rulesOf(aService({ addresses: [here], proxiedElsewhere: true })), { chains: {}, sets: [], elements: [] })
 })
 
-test('rules of IPv6 have its addresses, and names without colons', async (t) => {
+test('IPv6 rules have its addresses, and names without colons', async (t) => {
   const ipv6Node = {
     ...{ nodeName: 'pi-01', zone: '', addresses: ['fd00:7::1'], family: ipv6Rules },
     ...{ clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112', controllers: ['fd00:7::9:6443'] },

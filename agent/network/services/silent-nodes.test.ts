@@ -82,7 +82,7 @@ test('other nodes with endpoints are probed, by WireGuard at their end of the tu
   ])
 })
 
-test('a node with endpoints of IPv6 only is probed at its address of IPv4', async (t) => {
+test('a node with IPv6 endpoints only is probed at its IPv4 address', async (t) => {
   const endpoints = [{ ports: [], addresses: [endpointOn('pi-4', 'fd00:10:244:4::5')] }]
   const alone = new Map([['shop/web', aService({ clusterIPs: [], ipv6: { clusterIPs: [], endpoints } })]])
   t.same(nodesToProbe(message, alone, 'pi-1'), [{ name: 'pi-4', address: '192.168.1.4' }])
@@ -100,7 +100,7 @@ const dual: NetworkMessage = {
   })),
 }
 
-test('a node with endpoints of IPv6 is probed by IPv6, too, behind a tunnel at its end of it', async (t) => {
+test('a node with IPv6 endpoints is probed by IPv6, too, behind a tunnel at its end of it', async (t) => {
   const onAll = ['pi-1', 'pi-2', 'pi-3', 'pi-4'].map((node) => endpointOn(node, 'fd00:10:244:9::5'))
   const ipv6 = { clusterIPs: ['fd00:10:96::7'], endpoints: [{ ports: [], addresses: onAll }] }
   const mixed = new Map([...services, ['shop/db', aService({ name: 'db', ipv6 })]])
@@ -116,7 +116,7 @@ test('a node with endpoints of IPv6 is probed by IPv6, too, behind a tunnel at i
   t.notOk(nodesToProbe(message, mixed, 'pi-1').some(({ ipv6: address }) => address !== undefined))
 })
 
-test('endpoints of IPv6 are judged by IPv6 where the node has answered by it, else by IPv4', async (t) => {
+test('IPv6 endpoints are judged by IPv6 where the node has answered by it, else by IPv4', async (t) => {
   const lost = after('answers', 'silent', 'silent', 'silent')
   const well = after('answers')
   const closed = after('silent', 'silent', 'silent', 'silent')

@@ -36,7 +36,7 @@ test('addresses are assigned in order, and never those that end with 0 or 255', 
   t.notOk(poolHas(two, 'fd00::1'))
 })
 
-test('a range of IPv6 is the same', async (t) => {
+test('an IPv6 range is the same', async (t) => {
   const [a, b, c] = pool('fd00:9::240-FD00:9:0::0250', 'fd00:9::2:0/120', 'fd00:9::9')
   const first = 0xfd00_0009n << 96n
   t.match(a, { family: 'IPv6', first: first + 0x240n, last: first + 0x250n })

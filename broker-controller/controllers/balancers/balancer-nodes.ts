@@ -9,7 +9,7 @@ export type BalancerNode = {
   readonly name: string
   /** The InternalIP, of IPv4. */
   readonly address: string
-  /** The InternalIP of IPv6 that routers forward, in canonical form; undefined: it forwards nothing in IPv6. */
+  /** The IPv6 InternalIP that routers forward, in canonical form; undefined: it forwards nothing in IPv6. */
   readonly ipv6?: string
   /** Nodes of one segment are on one link. */
   readonly segment: string

@@ -224,7 +224,7 @@ test('a Service of IPv6 only has no address of the pool, and the reason in an Ev
   await world.change('web', { clusterIP: 'fd00::9', clusterIPs: ['fd00::9'], ipFamilies: ['IPv6'] })
   world.run(pool)
   t.equal(await world.shown('web'), '-')
-  t.match(await world.messages(), [/^SyncLoadBalancerFailed: The pool has addresses of IPv4, and .* IPv6 only/])
+  t.match(await world.messages(), [/^SyncLoadBalancerFailed: The pool has IPv4 addresses, and .* IPv6 only/])
   await world.change('web', { clusterIPs: ['fd00::9', '10.96.0.9'], ipFamilies: ['IPv6', 'IPv4'] })
   t.equal(await world.shown('web'), '192.168.1.240 pi-1')
 })
@@ -276,7 +276,7 @@ test('a Service that requires both families waits while the pool has one, with t
   world.run(pool, true)
   t.equal(await world.shown('web'), '-')
   t.match(await world.messages(), [
-    /^SyncLoadBalancerFailed: The pool has addresses of IPv4, and the Service requires both families: add some of IPv6/,
+    /^SyncLoadBalancerFailed: The pool has IPv4 addresses, and the Service requires both families: add some of IPv6/,
   ])
   await world.change('web', { ipFamilyPolicy: 'PreferDualStack' })
   t.equal(await world.shown('web'), '192.168.1.240 pi-1')
@@ -317,7 +317,7 @@ test('without a pool a Service of both families has the addresses of the nodes i
   t.equal(await world.shown('web'), '-')
 })
 
-test('a fleet that has lost IPv6 gives a Service of both families the addresses of IPv4 only', async (t) => {
+test('a fleet that has lost IPv6 gives a Service of both families the IPv4 addresses only', async (t) => {
   const world = await opened(t)
   await world.node('pi-1')
   const node = await world.store.get('nodes', { namespace: '', name: 'pi-1' })

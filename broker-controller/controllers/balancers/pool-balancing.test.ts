@@ -142,7 +142,7 @@ test('a Service of both families has an address of each, in their order, and one
   t.same(found['shop/bb']?.ips, ['fd00:9::2', '192.168.1.241'])
   t.match(found['shop/ccc'], {
     ips: [],
-    problem: /^No address of IPv6 is left in the pool \(fd00:9::1-fd00:9::2\): add/,
+    problem: /^No IPv6 address is left in the pool \(fd00:9::1-fd00:9::2\): add/,
   })
   const again = [dual('a', { ips: ['192.168.1.240'], node: 'pi-2' })]
   t.match(
@@ -163,7 +163,7 @@ test('what was decided for both families stays: deciding again changes nothing',
 test('a Service that lacks a family of the pool has the other one, unless it needs both', async (t) => {
   const found = both([dual('a'), dual('bb', { needsAll: true }), service('ccc', { families: ['IPv6'] })], three, pool)
   t.match(found['shop/a'], { ips: ['192.168.1.240'], problem: undefined })
-  const lacks = /^The pool has addresses of IPv4, and the Service .*: add some of IPv6 to loadBalancerPool/
+  const lacks = /^The pool has IPv4 addresses, and the Service .*: add some of IPv6 to loadBalancerPool/
   t.match(found['shop/bb'], { ips: [], node: undefined, problem: lacks })
   t.match(found['shop/ccc'], { ips: [], node: undefined, problem: lacks })
   const had = dual('a', { needsAll: true, ips: ['192.168.1.241'], node: 'pi-1' })
@@ -177,8 +177,8 @@ test('a Service that lacks a family of the pool has the other one, unless it nee
 test('a Service that needs both families takes no address while one of them is used up', async (t) => {
   const older = [dual('a'), dual('bb')]
   const found = both([...older, dual('ccc', { needsAll: true }), service('dddd')])
-  t.match(found['shop/ccc'], { ips: [], problem: /^No address of IPv6 is left/ })
-  t.same(found['shop/dddd']?.ips, ['192.168.1.242'], 'the address of IPv4 is free for others')
+  t.match(found['shop/ccc'], { ips: [], problem: /^No IPv6 address is left/ })
+  t.same(found['shop/dddd']?.ips, ['192.168.1.242'], 'the IPv4 address is free for others')
 })
 
 test('an address of each family can be requested', async (t) => {
@@ -196,7 +196,7 @@ test('an address of each family can be requested', async (t) => {
   t.match(used['shop/a'], { problem: /^Address fd00:9::1 is in use by node pi-1/ })
 })
 
-test('an address of IPv6 goes to a node with IPv6, on the link of the address', async (t) => {
+test('an IPv6 address goes to a node with IPv6, on the link of the address', async (t) => {
   const nodes = [
     node('pi-1'),
     node('pi-2', { ipv6: 'fd00:9::200' }),

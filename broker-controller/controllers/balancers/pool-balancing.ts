@@ -173,7 +173,7 @@ function lackProblem(lacking: IPFamily, families: readonly IPFamily[]): string {
     families.length === 1
       ? [`has ${lacking} only`, `${otherThan(lacking)} to its ipFamilies, with ipFamilyPolicy PreferDualStack`]
       : ['requires both families', 'set its ipFamilyPolicy to PreferDualStack']
-  return `The pool has addresses of ${otherThan(lacking)}, and the Service ${because}: add some of ${lacking} to loadBalancerPool in the configuration of the controller, or ${instead}`
+  return `The pool has ${otherThan(lacking)} addresses, and the Service ${because}: add some of ${lacking} to loadBalancerPool in the configuration of the controller, or ${instead}`
 }
 
 function otherThan(family: IPFamily): IPFamily {
@@ -197,6 +197,6 @@ function requestProblem(
 
 function exhausted(pool: AddressPool, family: IPFamily): string {
   const own = poolOf(pool, family)
-  const address = own.length === pool.length ? 'address' : `address of ${family}`
+  const address = own.length === pool.length ? 'address' : `${family} address`
   return `No ${address} is left in the pool (${poolText(own)}): add some to loadBalancerPool in the configuration of the controller, or delete a Service of the type LoadBalancer`
 }

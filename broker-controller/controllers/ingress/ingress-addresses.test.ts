@@ -51,10 +51,10 @@ test('with IPv6 an Ingress has both addresses of at most 32 nodes, those of IPv4
   t.same([found[0], found[31], found[32], found[63]], ['192.168.1.100', '192.168.1.131', 'fd00:7::100', 'fd00:7::131'])
 })
 
-test('an address of IPv6 is shown where clients reach the proxy by it', async (t) => {
+test('an IPv6 address is shown where clients reach the proxy by it', async (t) => {
   const internal = ['192.168.1.5', 'FD00:7:0::5']
   t.same(shown({ 'pi-1': { internal } }), ['192.168.1.5', 'fd00:7::5'])
-  t.same(shown({ 'pi-1': { internal } }, false), ['192.168.1.5'], 'the fleet has no ranges of IPv6')
+  t.same(shown({ 'pi-1': { internal } }, false), ['192.168.1.5'], 'the fleet has no IPv6 ranges')
   t.same(shown({ 'pi-1': { internal, podCIDRs: ['10.244.1.0/24'] } }), ['192.168.1.5'], 'nor has the node')
   t.same(shown({ 'pi-1': { internal, podIPs: ['10.244.1.5'] } }), ['192.168.1.5'], 'a proxy from before')
   t.same(shown({ 'pi-1': { internal: ['192.168.1.5', 'fe80::5'] } }), ['192.168.1.5'], 'an address of the link')

@@ -43,7 +43,7 @@ export function proxyBackend(
   const clusterIP = clusterIPOf(spec)
   if (clusterIP === undefined) return refused(`Service ${key} has no ClusterIP`, 'name one that is not headless')
   if (clusterIP.startsWith('[') && !ipv6) {
-    return refused(`Service ${key} has a ClusterIP of IPv6 only`, 'name one with IPv4 among its ipFamilies')
+    return refused(`Service ${key} has only an IPv6 ClusterIP`, 'name one with IPv4 among its ipFamilies')
   }
   const found = (spec.ports ?? []).find((one) => (port.name ? one.name === port.name : one.port === port.number))
   const isTCP = (found?.protocol ?? 'TCP') === 'TCP'

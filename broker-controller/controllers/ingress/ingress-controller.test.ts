@@ -207,7 +207,7 @@ test('only Ingresses of a class of this controller are served, and shown with th
   t.notMatch(await file('prefix.map'), /^[ac]\.example/m)
 })
 
-test('in a fleet with ranges of IPv6 an Ingress has the addresses of both families, and its Service may have IPv6 only', async (t) => {
+test('in a fleet with IPv6 ranges an Ingress has the addresses of both families, and its Service may have IPv6 only', async (t) => {
   const { store, start, settle, file, addresses, proxy } = await ingressWorld(t)
   await proxy('pi-1', '192.168.1.5')
   await store.create('services', aService('web', 'fd00:10:96::7', { clusterIPs: ['fd00:10:96::7'] }))
@@ -228,7 +228,7 @@ test('in a fleet with ranges of IPv6 an Ingress has the addresses of both famili
   const internal = ['192.168.1.5', 'fd00:7::5'].map((address) => ({ type: 'InternalIP', address }) as const)
   await store.updateStatus('nodes', { ...ranged, status: { ...ranged.status, addresses: internal } })
   await settle(600)
-  t.equal(await addresses('one'), '192.168.1.5', 'the proxy has no address of IPv6 yet')
+  t.equal(await addresses('one'), '192.168.1.5', 'the proxy has no IPv6 address yet')
   const podIPs = ['10.244.1.7', 'fd00:10:244::7'].map((ip) => ({ ip }))
   await store.updateStatus('pods', { ...pod, status: { ...pod.status, podIP: '10.244.1.7', podIPs } })
   await settle(600)

@@ -147,7 +147,7 @@ test('the proxy listens at IPv6 in a fleet with ranges of it, where its machine 
   t.same(listening(configured([]).lines('haproxy.cfg')), ['  bind :8404', '  bind :8080', `  bind :8443 ${tlsWords}`])
 })
 
-test('a backend has the address of IPv4 of its Service, also where that is the second', async (t) => {
+test('a backend has the IPv4 address of its Service, also where that is the second', async (t) => {
   const services = [
     aService('both', 'fd00::9', { clusterIPs: ['fd00::9', '10.96.0.9'] }),
     aService('six', 'fd00::8', { clusterIPs: ['fd00::8'] }),
@@ -155,10 +155,10 @@ test('a backend has the address of IPv4 of its Service, also where that is the s
   const rules = [{ http: { paths: ['Exact /1 both', 'Exact /2 six'].map(aPath) } }]
   const { lines, texts } = configured([anIngress('one', { rules })], { services })
   t.same(lines('exact.map'), ['/1 default_both_80|', '/2 unavailable|'])
-  t.match(texts, [/default\/six has a ClusterIP of IPv6 only: name one with IPv4 among its ipFamilies/])
+  t.match(texts, [/default\/six has only an IPv6 ClusterIP: name one with IPv4 among its ipFamilies/])
 })
 
-test('in a fleet with ranges of IPv6 a Service without an address of IPv4 is reached at that of IPv6', async (t) => {
+test('in a fleet with IPv6 ranges a Service without an IPv4 address is reached at that of IPv6', async (t) => {
   const services = [
     aService('both', 'fd00::9', { clusterIPs: ['fd00::9', '10.96.0.9'] }),
     aService('six', 'FD00::0:8', { clusterIPs: ['FD00::0:8'] }),
