@@ -335,7 +335,7 @@ stop_all() {
 stop_agent() {
   stop agent "$agent_mark" 30
   remove_network
-  # The system's Docker goes on without us, and so would the pods.
+  # The system's Docker keeps running after this script, and so would the pods.
   [ -S "$data/docker.sock" ] || [ ! -f "$agent_mark/identity.json" ] || stop_pods
 }
 

@@ -193,7 +193,7 @@ test('packages on a machine', async (t) => {
   await t.test('pods stay when the agent is removed, and the state until it is purged', async (t) => {
     t.match(
       await machine.run('apt-get remove --yes bramble-agent 2>&1', { withinMs: 120_000 }),
-      /pods that run here go on running/,
+      /pods that run here keep running/,
     )
     t.equal(await started(), pod)
     await machine.run('ls /etc/bramble/agent.yaml /var/lib/bramble/agent/identity.json')

@@ -56,7 +56,7 @@ start_dockerd() {
   }
 }
 
-# After a kill dockerd would wait for the containerd it finds noted, and in vain when that is no more.
+# After a kill dockerd would wait in vain for the containerd whose pid it recorded, if that has ended.
 forget_dead_containerd() {
   containerd_lives || as_root rm -f -- "$data/docker-run/containerd/containerd.pid"
 }
@@ -88,7 +88,7 @@ stop_dockerd() {
   local link
   [ -d "$dockerd_mark" ] || return 0
   stop dockerd "$dockerd_mark" 60
-  ! containerd_lives || print "    dockerd was killed and its containers go on: start it with this script and stop it again to end them"
+  ! containerd_lives || print "    dockerd was killed and its containers keep running: start it with this script and stop it again to end them"
   as_root rm -f -- "$data/docker.sock"
   while read -r link; do
     as_root ip link delete "$link" 2>/dev/null || true

@@ -35,7 +35,7 @@ environment() {
 }
 
 # pivot_into ROOT: with mount and process namespaces of its own, before. Sets the variables of its programs. Not chroot: in one no container can
-# start, as its root is no mount.
+# start, as its root is not a mount.
 pivot_into() {
   local root=$1
   mount --bind "$root" "$root"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Sourced by our scripts: programs that go on when the script ends, each known by a pid file in "$data". A pid counts only
+# Sourced by our scripts: programs that keep running when the script ends, each known by a pid file in "$data". A pid counts only
 # while that process has MARK among its arguments, so a number used again by a stranger is never taken for ours.
 
 # pid_of NAME MARK: prints the pid; fails when it does not run.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-# Sourced by our scripts that are no tests: how they speak, install what is missing and start programs, and where tools and logs lie.
+# Sourced by our scripts that are not tests: how they speak, install what is missing and start programs, and where tools and logs lie.
 
 # shellcheck source=scripts/support/print.sh
 . scripts/support/print.sh
