@@ -89,7 +89,7 @@ function slowUnit(pattern: string): string | undefined {
   return undefined
 }
 
-/** Of three runs: a machine may stand still in one. */
+/** The least of three runs: a machine may stand still in one. */
 function leastMs(pattern: string, unit: string): number {
   const script = `(text) => {
     const pattern = ${pattern.replace(/g(?=[a-z]*$)/, '')}

@@ -24,7 +24,7 @@ const matchPolicies = ['Equivalent', 'Exact']
 const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge']
 const mostAuditAnnotations = 20
 
-/** Of a policy with its defaults. `hasNewConditions`: they are judged. */
+/** Problems of a policy with its defaults. `hasNewConditions`: its conditions are checked, too. */
 export function admissionPolicyProblems(
   { metadata, spec = {} }: ValidatingAdmissionPolicy,
   hasNewConditions = true,
@@ -187,7 +187,7 @@ function validationProblems(field: string, validation: PolicyValidation): readon
   ]
 }
 
-/** Of a status that a client writes. */
+/** Problems of a status that a client writes. */
 export function admissionPolicyStatusProblems(status: AdmissionPolicyStatus = {}): readonly Problem[] {
   const { typeChecking, conditions = [] } = status
   const warnings = typeChecking?.expressionWarnings ?? []
@@ -216,7 +216,7 @@ export function admissionPolicyStatusProblems(status: AdmissionPolicyStatus = {}
 
 const actions = ['Audit', 'Deny', 'Warn']
 
-/** Of a binding with its defaults. */
+/** Problems of a binding with its defaults. */
 export function policyBindingProblems({ spec = {} }: ValidatingAdmissionPolicyBinding): readonly Problem[] {
   const { policyName = '', paramRef, matchResources, validationActions = [] } = spec
   return [

@@ -63,7 +63,7 @@ function remoteProblems(
 
 const statuses = ['True', 'False', 'Unknown']
 
-/** Of a write to its status. */
+/** Problems of a write to the status of an APIService. */
 export function apiServiceStatusProblems({ status }: APIService): readonly Problem[] {
   return (status?.conditions ?? []).flatMap((condition, index) =>
     statuses.includes(condition.status)

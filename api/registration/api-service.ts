@@ -78,7 +78,7 @@ export type Availability = {
   readonly message: string
 }
 
-/** Of an APIService without a Service (NewLocalAvailableAPIServiceCondition). */
+/** The condition of an APIService without a Service (NewLocalAvailableAPIServiceCondition). */
 export const localAvailability: Availability = {
   status: 'True',
   reason: 'Local',

@@ -40,7 +40,7 @@ export function builtInPriority({ group, version }: GroupVersion): Priority | un
     : { groupPriorityMinimum, versionPriority }
 }
 
-/** Of what the fleet serves by itself, where no APIService states another one. */
+/** Priority of a version that the fleet serves itself, unless its APIService states another one. */
 export function localPriority(one: GroupVersion): Priority {
   return builtInPriority(one) ?? ofDefinitions
 }

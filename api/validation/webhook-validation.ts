@@ -6,7 +6,7 @@ import { problemsWith } from './metadata-validation.ts'
 import { repeatedPlaces } from './repeated.ts'
 import { selectorProblems } from './scheduling-validation.ts'
 
-/** Of the webhooks of one configuration, with their defaults. What is wrong with expressions is found elsewhere: they are compiled. */
+/** Problems of the webhooks of one configuration, with their defaults. Expressions are compiled, and so checked, elsewhere. */
 export function webhooksProblems(
   webhooks: readonly Webhook[] = [],
   isMutating: boolean,
@@ -56,7 +56,7 @@ export function sameConditions(webhooks: readonly Webhook[], old: readonly Webho
 
 const mostConditions = 64
 
-/** Of `matchConditions`, but for their expressions. */
+/** Problems of `matchConditions`, except those of their expressions. */
 export function conditionProblems(field: string, conditions: readonly MatchCondition[]): readonly Problem[] {
   const many = `Too many: ${conditions.length}: must have at most ${mostConditions} items`
   const places = repeatedPlaces(conditions.map(({ name }) => name))
@@ -141,7 +141,7 @@ function resourceProblems(field: string, values: readonly string[] = []): readon
   ]
 }
 
-/** Of a webhook for admission or for conversion. */
+/** Problems of the client of a webhook, for admission or for conversion. */
 export function clientProblems(field: string, { url, service }: WebhookClientConfig): readonly Problem[] {
   if ((url === undefined) === (service === undefined)) {
     return [required(field, 'exactly one of url or service is required')]

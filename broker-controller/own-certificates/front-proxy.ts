@@ -15,7 +15,7 @@ export interface FrontProxy {
   reload(): void
 }
 
-/** Of the year that a certificate is valid. */
+/** A certificate is valid for a year. */
 const renewedAfterMs = 120 * dayMs
 
 type Shown = { readonly issued: Issued; readonly atMs: number }

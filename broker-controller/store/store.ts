@@ -56,7 +56,7 @@ export interface ChangeCursor<Event> {
 
 export type Preconditions = { readonly uid?: string; readonly resourceVersion?: string }
 
-/** Of an object that changes its version with the write: its generation counts changes of what it means, which the store cannot compare. */
+/** Effect of a write that changes the version of an object on its generation, which counts changes of meaning: the store cannot compare versions. */
 export type GenerationChange = 'kept' | 'raised'
 
 /** The identity of a store. An agent that finds another store than before sends its checkpoint to one that accepts checkpoints. */

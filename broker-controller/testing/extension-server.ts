@@ -24,7 +24,7 @@ export type ExtensionServerSettings = {
   readonly folder: string
   /** The authority of the front proxy, PEM. */
   readonly proxyAuthority: string
-  /** Of its certificate. */
+  /** Host names of its certificate. */
   readonly names: readonly string[]
   readonly address?: string
   /** Answers instead; false: it leaves the request to the server. */
@@ -33,7 +33,7 @@ export type ExtensionServerSettings = {
 
 export interface ExtensionServer {
   readonly port: number
-  /** Of its authority, as an APIService has it. */
+  /** Certificate of its authority, as in an APIService. */
   readonly caBundle: string
   /** Those of the front proxy. */
   readonly seen: readonly SeenRequest[]

@@ -44,7 +44,7 @@ test('objects are stored in the storage version, and shown in the version of the
   const { ask, webhook, stored } = await shops(t)
   t.match(await ask('POST', v1, { body: old('a') }), { code: 201, body: { hostPort: 'a:80' } })
   t.match(await ask('GET', `${v1}/a`), { code: 200 })
-  t.equal(webhook.taken(), 0, 'nobody is asked for objects that are in the requested version')
+  t.equal(webhook.taken(), 0, 'no webhook is called for objects that are in the requested version')
   t.match(await ask('GET', `${v2}/a`), {
     code: 200,
     body: { apiVersion: 'example.com/v2', kind: 'Shop', metadata: { name: 'a', generation: 1 }, host: 'a', port: '80' },
@@ -400,7 +400,7 @@ test('webhooks that name another version of a kind are sent its objects in that 
   t.match(await ask('POST', definitionsPath, { body: other }), { code: 400, body: { message: /denied the request/ } })
 })
 
-test('what is kept is dropped when nobody reads it', async (t) => {
+test('what is kept is dropped when no client reads it', async (t) => {
   const { ask, webhook, clock } = await shops(t)
   await ask('POST', v1, { body: old('a') })
   await ask('GET', `${v2}/a`)

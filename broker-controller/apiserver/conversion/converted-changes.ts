@@ -9,7 +9,7 @@ type Event = WatchEvent<ResourceName>
 
 /** Changes that one reader takes ahead, which are converted together. */
 const mostAhead = 16
-/** A webhook is called again after these times before the reader is told of its failure. */
+/** A webhook that fails is called again after these times; then the reader gets its error. */
 const waitsMs = [1_000, 4_000]
 
 /** `next` throws the ApiError of a webhook that fails again and again: the reader lists again then. */

@@ -24,7 +24,7 @@ export type ConversionLimits = {
 
 const defaultConversionLimits: ConversionLimits = { keptBytes: 16 * 1024 * 1024, requestsAtOnce: 40 }
 
-/** What nobody reads for so long is dropped. */
+/** Converted objects that no client reads for this long are dropped. */
 const idleMs = 5 * 60_000
 const sweepEveryMs = 60_000
 
@@ -120,7 +120,7 @@ function keptViews(mostBytes: number, clock: Clock, signal: AbortSignal) {
         forgetLargest()
       })
       views.set(defined, view)
-      // Nobody asks for the objects of a kind that is defined otherwise.
+      // No request reads the objects of a kind once its definition has changed.
       const end = () => {
         view.forget()
         used.delete(view)

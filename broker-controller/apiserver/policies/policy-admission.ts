@@ -216,7 +216,7 @@ const enforcement: { readonly [action: string]: 'deny' | 'warn' | 'audit' | unde
   Audit: 'audit',
 }
 
-/** Does what the actions of the binding say; what denies the write is the result. */
+/** Takes the actions of the binding, and returns what denies the write. */
 function followed(
   policy: Policy,
   binding: Binding,

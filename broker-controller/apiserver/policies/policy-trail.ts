@@ -31,7 +31,7 @@ export function policyChecks(registry: Pick<MetricsRegistry, 'counter'>): Policy
   })
 }
 
-/** As Kubernetes tells them apart (ErrorType in policy/validating/errors.go). */
+/** The kinds of errors in Kubernetes' metric (ErrorType in policy/validating/errors.go). */
 function errorType(message: string): string {
   if (message.startsWith('compilation')) return 'compile_error'
   return message === outOfBudget ? 'out_of_budget' : 'invalid_error'

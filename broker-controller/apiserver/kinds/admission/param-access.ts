@@ -1,5 +1,5 @@
 /**
- * Whether the author of a policy or a binding may read the parameters that it names: what expressions say about them shows what they hold
+ * Whether the author of a policy or a binding may read the parameters that it names: the results of expressions reveal their contents
  * (pkg/registry/admissionregistration/validatingadmissionpolicy/authz.go, validatingadmissionpolicybinding/authz.go).
  */
 import type { ParamKind } from '../../../../api/admission/validating-admission-policy.ts'
