@@ -94,7 +94,7 @@ export function remoteStore(server: Store): RemoteStore {
     list: (resource, namespace) => call(() => server.list(resource, namespace)),
     podsOfNode: (node) => call(() => server.podsOfNode(node)),
     create: (resource, object) => call(() => server.create(resource, object)),
-    update: (resource, object) => call(() => server.update(resource, object)),
+    update: (resource, object, generation) => call(() => server.update(resource, object, generation)),
     updateStatus: (resource, object) => call(() => server.updateStatus(resource, object)),
     delete: (resource, key, preconditions) => call(() => server.delete(resource, key, preconditions)),
     watch: (resource, from, signal) => eachChange(changes(resource, from), signal),

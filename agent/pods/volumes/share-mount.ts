@@ -1,5 +1,6 @@
 /** A share of a NAS → the command that mounts it, or why it must not be mounted. Pure. Every field comes from the API. */
 import type { NasShare } from '../../../api/storage/shares.ts'
+import { withoutEnd } from '../../../api/text/without-end.ts'
 
 export type ShareUser = { readonly username: string; readonly password: string; readonly domain?: string }
 
@@ -63,7 +64,7 @@ export function madeFolder({
   root,
   ...share
 }: MountedShare): { readonly root: MountedShare; readonly folder: string } | undefined {
-  const start = root?.replace(/\/+$/, '')
+  const start = root && withoutEnd(root, '/')
   if (root === undefined || start === undefined || !share.path.startsWith(`${start}/`)) return undefined
   return { root: { ...share, path: root }, folder: share.path.slice(start.length + 1) }
 }

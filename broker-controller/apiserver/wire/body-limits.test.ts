@@ -41,7 +41,7 @@ test('YAML is accepted only from administrators, up to the size that is parsed a
 
 test('nodes and bootstrap tokens apply JSON only, all others may apply YAML, too', async (t) => {
   const node = nodeIdentity('pi')
-  const applied = (as: Identity, body: string) => parseApplyBody(Buffer.from(body), as, parseYamlBody)
+  const applied = (as: Identity, body: string) => parseApplyBody(Buffer.from(body), as, parseYamlBody).input
   for (const as of [node, { ...node, groups: [lapsedNodesGroup] }, applicant]) {
     t.equal(
       refusal(() => applied(as, 'a: 1')),
