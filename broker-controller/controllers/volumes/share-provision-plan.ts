@@ -3,6 +3,7 @@ import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts
 import { type NasShare, shareProvisioners, shareRootAnnotation, smbDriver } from '../../../api/storage/shares.ts'
 import type { StorageClass } from '../../../api/storage/storage-class.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
+import { withoutEnd } from '../../../api/text/without-end.ts'
 import type { StoredClaim } from './bind-writes.ts'
 import type { ProvisionFacts, ProvisionPlan } from './local-provision-plan.ts'
 
@@ -73,12 +74,12 @@ function isFolder(folder: string): boolean {
 }
 
 function onNFS({ server = '', share = '' }: Parameters, folder: string): Made {
-  const root = withoutEnd(share)
+  const root = withoutEnd(share, '/')
   return { root: root || '/', nfs: { server, path: `${root}/${folder}` } }
 }
 
 function onSMB({ source: given = '', ...parameters }: Parameters, folder: string, claim: StoredClaim): Made {
-  const source = withoutEnd(given)
+  const source = withoutEnd(given, '/')
   const [name, namespace] = ['name', 'namespace'].map((part) =>
     filledIn(parameters[`csi.storage.k8s.io/node-stage-secret-${part}`] ?? '', claim),
   )
@@ -114,8 +115,4 @@ function volumeOn({ root, ...source }: Made, claim: StoredClaim, storageClass: S
       ...source,
     },
   }
-}
-
-function withoutEnd(path: string): string {
-  return path.replace(/\/+$/, '')
 }
