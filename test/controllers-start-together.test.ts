@@ -28,7 +28,10 @@ const kinds = [
 
 type Named = { readonly name: string; readonly uid: string }
 
-async function objects({ kubectl }: Controller): Promise<readonly Named[]> {
+/** All are there once the loop of the leader that makes the last one has begun. */
+async function objects({ kubectl, tryKubectl }: Controller): Promise<readonly Named[]> {
+  const last = ['-n', 'kube-system', 'get', 'configmap', 'extension-apiserver-authentication']
+  await eventually('the last object is made', async () => (await tryKubectl(...last)).code === 0)
   const { items } = JSON.parse(await kubectl('get', kinds.join(','), '-A', '-o', 'json'))
   return items.map(
     ({ kind, metadata }: { kind: string; metadata: { namespace?: string; name: string; uid: string } }) => ({
