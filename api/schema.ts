@@ -42,6 +42,9 @@ export const bool = BooleanType()
 export const anything = Unknown()
 /** Neither checked nor copied: the caller decodes it. */
 export const decodedLater = Unknown({ 'x-bramble-decoded-later': true })
+/** The same, with the schema of its message in protobuf, which is asked for when one is read. */
+export const decodedLaterFrom = (message: () => TSchema) =>
+  Unknown({ 'x-bramble-decoded-later': true, 'x-bramble-message': message })
 /** Any JSON, which protobuf carries as its text (apimachinery, runtime.RawExtension). */
 export const rawJson = Unknown({ 'x-bramble-raw-json': true })
 /** RFC 3339, whole seconds: `2026-01-02T03:04:05Z`. */
@@ -165,6 +168,11 @@ export function retainingKeys<S extends TSchema>(schema: S): S {
   return Object.assign(schema, { 'x-kubernetes-patch-strategy': 'retainKeys' })
 }
 
+/** Marks a new schema of an object that is a message of protobuf only: JSON has the last of its fields that is set in place of it. */
+export function lastField<S extends TSchema>(schema: S): S {
+  return Object.assign(schema, { 'x-bramble-last-field': true })
+}
+
 export function mapOf<const S extends TSchema>(values: S) {
   return RecordType(StringType(), values)
 }
@@ -198,6 +206,8 @@ export type Keywords = {
   readonly 'x-kubernetes-map-type'?: 'atomic'
   readonly 'x-bramble-raw-json'?: boolean
   readonly 'x-bramble-decoded-later'?: boolean
+  readonly 'x-bramble-message'?: () => TSchema
+  readonly 'x-bramble-last-field'?: boolean
   readonly 'x-bramble-key-defaults'?: { readonly [name: string]: string | undefined }
   readonly 'x-bramble-time'?: 'seconds' | 'micro'
   /** `core.v1.Container`: of an object that other objects refer to. */

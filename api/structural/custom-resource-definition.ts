@@ -5,7 +5,6 @@ import {
   bool,
   bytes,
   type Described,
-  decodedLater,
   field,
   integer,
   list,
@@ -18,6 +17,7 @@ import {
   time,
 } from '../schema.ts'
 import { isObject, type JsonObject } from '../text/json.ts'
+import { schemaInMessage } from './json-schema-message.ts'
 import { type JSONSchemaProps, readJSONSchema } from './json-schema-props.ts'
 
 export const extensionsGroup = 'apiextensions.k8s.io'
@@ -68,7 +68,7 @@ const VersionSchema = object('apiextensions.v1.CustomResourceDefinitionVersion',
   schema: pointer(
     4,
     optional(
-      object('apiextensions.v1.CustomResourceValidation', { openAPIV3Schema: pointer(1, optional(decodedLater)) }),
+      object('apiextensions.v1.CustomResourceValidation', { openAPIV3Schema: pointer(1, optional(schemaInMessage)) }),
     ),
   ),
   subresources: pointer(5, optional(SubresourcesSchema)),

@@ -175,6 +175,76 @@ test('every kind that is served has field numbers', async (t) => {
   }
 })
 
+test('the schemas of a definition come as in JSON, whatever is in them', async (t) => {
+  const json = (text: string) => field(1, text)
+  const double = Buffer.concat([Buffer.from([(9 << 3) | 1]), Buffer.from(new Float64Array([2.5]).buffer)])
+  const name = message(
+    field(5, 'string'),
+    field(8, json('"a"')),
+    field(13, 0),
+    field(20, json('"a"')),
+    field(20, json('null')),
+  )
+  const spec = message(
+    ...[field(5, 'object'), field(37, 0), field(38, 1), field(42, ''), field(23, 'name')],
+    field(29, message(field(1, 'name'), field(2, name))),
+    field(29, message(field(1, 'size'), field(2, message(field(5, 'integer'), double)))),
+    field(29, message(field(1, 'list'), field(2, field(24, field(1, field(5, 'string')))))),
+    field(29, message(field(1, 'lists'), field(2, field(24, field(2, field(5, 'string')))))),
+    field(29, message(field(1, 'open'), field(2, field(30, message(field(1, 1)))))),
+    field(29, message(field(1, 'closed'), field(2, field(30, message(field(1, 0)))))),
+    field(29, message(field(1, 'map'), field(2, field(30, message(field(1, 1), field(2, field(5, 'string'))))))),
+    field(32, message(field(1, 'a'), field(2, field(2, 'b')))),
+    field(44, message(field(1, 'self.size > 0'), field(4, 'FieldValueInvalid'), field(6, 0))),
+  )
+  const schema = message(
+    field(5, 'object'),
+    field(28, message(field(4, 'inner'))),
+    field(29, message(field(1, 'spec'), field(2, spec))),
+  )
+  const version = message(field(1, 'v1'), field(2, 1), field(3, 1), field(4, field(1, schema)))
+  const definition = read('apiextensions.k8s.io/v1', 'CustomResourceDefinition', field(2, field(7, version)))
+  t.same((definition['spec'] as { versions: object }).versions, [
+    {
+      name: 'v1',
+      served: true,
+      storage: true,
+      schema: {
+        openAPIV3Schema: {
+          type: 'object',
+          not: { description: 'inner' },
+          properties: {
+            spec: {
+              type: 'object',
+              'x-kubernetes-preserve-unknown-fields': true,
+              'x-kubernetes-list-type': '',
+              required: ['name'],
+              dependencies: { a: ['b'] },
+              'x-kubernetes-validations': [
+                { rule: 'self.size > 0', reason: 'FieldValueInvalid', optionalOldSelf: false },
+              ],
+              properties: {
+                name: { type: 'string', default: 'a', maxLength: 0, enum: ['a', null] },
+                size: { type: 'integer', maximum: 2.5 },
+                list: { items: { type: 'string' } },
+                lists: { items: [{ type: 'string' }] },
+                open: { additionalProperties: true },
+                closed: { additionalProperties: false },
+                map: { additionalProperties: { type: 'string' } },
+              },
+            },
+          },
+        },
+      },
+    },
+  ])
+  const nested = (levels: number): Buffer => (levels === 0 ? field(5, 'object') : field(28, nested(levels - 1)))
+  const deep = (levels: number) => () =>
+    read('apiextensions.k8s.io/v1', 'CustomResourceDefinition', field(2, field(7, field(4, field(1, nested(levels))))))
+  t.doesNotThrow(deep(150))
+  t.throws(deep(1_000), new ProtobufError('The message has more than 200 levels'))
+})
+
 test('of an object of another kind only apiVersion and kind are read', async (t) => {
   const pod = envelope('v1', 'Pod', message(field(1, field(1, 'web'))))
   t.same(readProtobuf(pod, PriorityClassSchema), { apiVersion: 'v1', kind: 'Pod' })
@@ -281,4 +351,31 @@ test('a body in protobuf is as good as one in JSON', async (t) => {
     body: { status: { phase: 'Active', conditions: [{ type: 'Tested', status: 'True', reason: 'Suite' }] } },
   })
   t.match(await ask('POST', '/api/v1/namespaces', { type, body: Buffer.from('{}') }), { code: 415 })
+})
+
+test('a definition in protobuf may have as many values as in JSON, beside the fields that Go writes empty', async (t) => {
+  const { ask } = await anApi(t)
+  const empty = (count: number) => Buffer.concat(Array.from({ length: count }, () => field(6, '')))
+  const definition = (fields: number) => {
+    const schema = message(field(5, 'object'), field(38, 1), empty(fields))
+    const version = message(field(1, 'v1'), field(2, 1), field(3, 1), field(4, field(1, schema)))
+    const names = message(field(1, 'shops'), field(2, ''), field(4, 'Shop'))
+    const spec = message(field(1, 'example.com'), field(3, names), field(4, 'Namespaced'), field(7, version))
+    const metadata = field(1, 'shops.example.com')
+    return envelope('apiextensions.k8s.io/v1', 'CustomResourceDefinition', message(field(1, metadata), field(2, spec)))
+  }
+  const post = (body: Buffer) =>
+    ask('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      type: 'application/vnd.kubernetes.protobuf',
+      body,
+    })
+  t.match(await post(definition(300_000)), { code: 413 })
+  t.match(await post(definition(100_000)), {
+    code: 201,
+    body: {
+      spec: {
+        versions: [{ schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } } }],
+      },
+    },
+  })
 })

@@ -16,10 +16,10 @@ const magic = Buffer.from('k8s\0')
 
 /**
  * The object in Kubernetes' envelope (apimachinery, runtime.Unknown), with its apiVersion and kind. An object of another
- * kind than `schema` describes has nothing else. Throws ProtobufError, and ApiError for too many values.
+ * kind than `schema` describes has nothing else. Throws ProtobufError, and ApiError for more than `most` values.
  */
-export function readProtobuf(bytes: Buffer, schema: TSchema): JsonObject {
-  const budget: Budget = { left: mostValues }
+export function readProtobuf(bytes: Buffer, schema: TSchema, most = mostValues): JsonObject {
+  const budget: Budget = { most, left: most, levels: 0 }
   if (!bytes.subarray(0, magic.length).equals(magic)) throw new ProtobufError('The body does not begin with k8s')
   const envelope = readMessage(bytes.subarray(magic.length), envelopeMessage, budget)
   const { apiVersion, kind } = isObject(envelope['typeMeta']) ? envelope['typeMeta'] : {}
@@ -102,6 +102,9 @@ function shapeOf(schema: TSchema): Pick<Field, 'shape' | 'read'> {
 
 function readerOf(schema: TSchema): ReadValue {
   const keywords = keywordsOf(schema)
+  const { 'x-bramble-message': message } = keywords
+  if (message !== undefined) return (value, budget) => readerOf(message())(value, budget)
+  if (keywords['x-bramble-last-field']) return (value, budget) => lastOf(messageOf(schema), value, budget)
   if (keywords['x-kubernetes-quantity']) return readQuantity
   if (keywords['x-kubernetes-int-or-string']) return readIntOrString
   if (keywords['x-bramble-raw-json']) return readRawJson
@@ -110,6 +113,8 @@ function readerOf(schema: TSchema): ReadValue {
   switch (keywords.type) {
     case 'integer':
       return readInteger
+    case 'number':
+      return readDouble
     case 'boolean':
       return readBoolean
     case 'array':
@@ -124,9 +129,21 @@ function readerOf(schema: TSchema): ReadValue {
   }
 }
 
+function lastOf(message: Message, value: WireValue, budget: Budget): unknown {
+  const read = readMessage(asBytes(value), message, budget)
+  return [...message.values()].map(({ name }) => read[name]).findLast((one) => one !== undefined)
+}
+
 const readText: ReadValue = (value) => asBytes(value).toString('utf8')
 const readBytes: ReadValue = (value) => asBytes(value).toString('base64')
 const readInteger: ReadValue = (value) => Number(BigInt.asIntN(64, asNumber(value)))
+const readDouble: ReadValue = (value) => {
+  const bytes = asBytes(value)
+  if (bytes.length !== 8) throw new ProtobufError('A double does not have 8 bytes')
+  const double = bytes.readDoubleLE()
+  if (!Number.isFinite(double)) throw new ProtobufError('A double is not a finite number')
+  return double
+}
 const readBoolean: ReadValue = (value) => asNumber(value) !== 0n
 /** ExtraValue: a list as a message of its own. */
 const readTexts: ReadValue = (value, budget) => readMessage(asBytes(value), textsMessage, budget)['items'] ?? []
@@ -140,7 +157,7 @@ const readIntOrString: ReadValue = (value, budget) => {
 const readRawJson: ReadValue = (value, budget) => {
   const { raw } = readMessage(asBytes(value), rawJsonMessage, budget)
   if (!Buffer.isBuffer(raw)) return undefined
-  if (isIntricate(raw, budget.left)) throw tooManyValues()
+  if (isIntricate(raw, budget.left)) throw tooManyValues(budget.most)
   try {
     return JSON.parse(raw.toString('utf8'))
   } catch {
@@ -186,6 +203,7 @@ function readMessage(bytes: Buffer, message: Message, budget: Budget): JsonObjec
   const result: { [field: string]: unknown } = {}
   const lists = new Map<string, unknown[]>()
   const maps = new Map<string, [string, unknown][]>()
+  if (++budget.levels > mostLevels) throw new ProtobufError(`The message has more than ${mostLevels} levels`)
   for (const { number, value } of wireFields(bytes, budget)) {
     const field = message.get(number)
     if (field === undefined) continue // newer than this table
@@ -200,6 +218,7 @@ function readMessage(bytes: Buffer, message: Message, budget: Budget): JsonObjec
   }
   for (const [name, list] of lists) result[name] = list
   for (const [name, entries] of maps) result[name] = Object.fromEntries(entries)
+  budget.levels--
   return result
 }
 
@@ -223,8 +242,11 @@ function isEmpty(value: unknown): boolean {
 
 type WireValue = bigint | Buffer
 
-/** How many more values may be read. */
-type Budget = { left: number }
+/** Messages in messages: JSON has at most 100 levels, and some of them take two. */
+const mostLevels = 200
+
+/** How many more values may be read, and the levels around the present one. */
+type Budget = { readonly most: number; left: number; levels: number }
 
 /** The bytes as numbered values, each a number or a piece of the bytes. */
 function* wireFields(bytes: Buffer, budget: Budget): Generator<{ readonly number: number; readonly value: WireValue }> {
@@ -245,7 +267,7 @@ function* wireFields(bytes: Buffer, budget: Budget): Generator<{ readonly number
     return bytes.subarray(at - length, at)
   }
   while (at < bytes.length) {
-    if (--budget.left < 0) throw tooManyValues()
+    if (--budget.left < 0) throw tooManyValues(budget.most)
     const tag = varint()
     const number = Number(tag >> 3n)
     switch (Number(tag & 7n)) {

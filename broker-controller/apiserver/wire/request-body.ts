@@ -94,7 +94,7 @@ export function parseBody(
       refuseYaml(body, identity)
       return parsedYaml(body, (text) => parseYaml(text))
     case 'protobuf':
-      return parsedProtobuf(body, schema)
+      return parsedProtobuf(body, schema, mostValues)
   }
 }
 
@@ -145,9 +145,12 @@ export function parseJsonBody(body: Buffer, most?: number): unknown {
   return parsed(body, JSON.parse)
 }
 
-function parsedProtobuf(body: Buffer, schema: TSchema): unknown {
+/** Go writes most fields also where they are empty: in the schemas of real definitions there are four for each value. */
+const fieldsOfValue = 4
+
+function parsedProtobuf(body: Buffer, schema: TSchema, most?: number): unknown {
   try {
-    return readProtobuf(body, schema)
+    return readProtobuf(body, schema, most === undefined ? undefined : most * fieldsOfValue)
   } catch (error) {
     if (error instanceof ProtobufError) throw unsupportedBody(error)
     throw error
