@@ -151,7 +151,7 @@ function portKey({ containerPort, protocol }: PortMapping): string {
 }
 
 /**
- * `isRouted`: at IPv4 addresses only. At those of IPv6 Docker listens with a proxy, whose connections policies take for the node's own;
+ * `isRouted`: at IPv4 addresses only. At IPv6 addresses Docker listens with a proxy, whose connections policies take for the node's own;
  * the agent has rules for them.
  */
 function bindings(

@@ -24,7 +24,7 @@ export type AddressNeeds = {
   readonly resolve?: (name: string) => Promise<readonly string[]>
   /** Whether the machine has this address. */
   readonly isOwn?: (address: string) => Promise<boolean>
-  /** The fleet has IPv6: an IPv6 address is reported beside that of IPv4. */
+  /** The fleet has IPv6: an IPv6 address is reported beside the IPv4 address. */
   readonly withIPv6?: () => boolean
 }
 

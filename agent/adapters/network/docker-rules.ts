@@ -6,7 +6,7 @@ import { runTool } from './run-tool.ts'
 export type DockerRules = Pick<HostNetwork, 'acceptMarked' | 'refuseMarked'> & {
   /** The rule among Docker's own is there. */
   isAccepting(): Promise<boolean>
-  /** The same of IPv6, or Docker has no IPv6 rules. */
+  /** Whether the same is true for IPv6, or Docker has no IPv6 rules. */
   acceptsIPv6(): Promise<boolean>
 }
 

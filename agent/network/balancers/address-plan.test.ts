@@ -165,7 +165,7 @@ test('without rules of Services no address is taken', async (t) => {
 
 const ipv6 = 'fd00:9::240'
 
-test('an IPv6 address is taken and renewed as one of IPv4, and not asked for while it is held', async (t) => {
+test('an IPv6 address is taken and renewed like an IPv4 address, and not asked for while it is held', async (t) => {
   const one = node({ wanted: [ipv6] })
   t.same(one.at(0), ['probe'])
   t.same(one.at(1_500), ['take', 'announce'])
@@ -174,14 +174,14 @@ test('an IPv6 address is taken and renewed as one of IPv4, and not asked for whi
   t.same([...new Set(done)], ['renew'])
 })
 
-test('without IPv6 rules no IPv6 address is taken, and those of IPv4 are', async (t) => {
+test('without IPv6 rules no IPv6 address is taken, and IPv4 addresses are', async (t) => {
   const one = node({ wanted: [ip, ipv6], hasRules: { IPv4: true, IPv6: false } })
   one.at(0)
   one.at(1_500)
   t.same([...one.held()], [ip])
 })
 
-test('an IPv6 address goes with that of IPv4 of its Service to the other holder', async (t) => {
+test('an IPv6 address goes with the IPv4 address of its Service to the other holder', async (t) => {
   const partners = new Map([[ipv6, ip]])
   const one = node({ wanted: [ip, ipv6], held: new Set([ip, ipv6]), partners, isConnected: false })
   one.at(0)

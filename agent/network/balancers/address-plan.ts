@@ -52,7 +52,7 @@ export type AddressStep = {
 export type BalancerFacts = {
   /** Those of IPv4 first. */
   readonly wanted: readonly string[]
-  /** By an IPv6 address: that of IPv4 which is to be on the same node. */
+  /** The IPv4 address, by the IPv6 address, that is to be on the same node. */
   readonly partners: ReadonlyMap<string, string>
   /** What the kernel has, also of an earlier agent. */
   readonly held: ReadonlySet<string>

@@ -175,7 +175,7 @@ test('the IPv6 address of a Service is taken once its rules are in place, and ha
   t.equal(ofIPv6.rules.get(), undefined)
 })
 
-test('on a link that refuses IPv6 addresses those of IPv4 are taken', async (t) => {
+test('on a link that refuses IPv6 addresses the IPv4 addresses are taken', async (t) => {
   const { host, networkMessage, serviceStates, ofIPv6, clock } = running(t)
   host.failingIPv6 = true
   networkMessage.set({ ...network, ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' } })

@@ -49,7 +49,7 @@ function balancerIPs({ loadBalancerIPs = [], ipv6 }: ServiceState): readonly str
   return [...loadBalancerIPs, ...(ipv6?.loadBalancerIPs ?? [])]
 }
 
-/** By the IPv6 address: that of IPv4 of the same Service. One node answers for both. */
+/** The IPv4 address of the same Service, by its IPv6 address. One node answers for both. */
 export function addressPartners(
   services: ReadonlyMap<string, ServiceState>,
   nodeName: string,
