@@ -6,6 +6,8 @@ const FleetPoolSchema = object({
   /** Left out with the state `Missing`. */
   node: optional(text),
   path: optional(text),
+  /** As the node calls it; left out: it has one pool, without a name. */
+  name: optional(text),
   /** `Missing`: volumes name it, and no node has it. */
   state: oneOf('Ready', 'NodeNotReady', 'Missing'),
   /** As last reported; left out: not since the controller started. */

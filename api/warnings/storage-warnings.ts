@@ -3,7 +3,7 @@ import { formatQuantity, parseQuantity } from '../quantity.ts'
 import type { CSIStorageCapacity } from '../storage/csi-storage-capacity.ts'
 import type { PersistentVolume } from '../storage/persistent-volume.ts'
 import { type PersistentVolumeClaim, storageClassAnnotation } from '../storage/persistent-volume-claim.ts'
-import { localProvisioner } from '../storage/pools.ts'
+import { localProvisioner, poolProblem } from '../storage/pools.ts'
 import type { StorageClass } from '../storage/storage-class.ts'
 import { trashProblem } from '../storage/trash-time.ts'
 import { deprecatedNodeLabel, nodeTermWarnings } from './node-label-warnings.ts'
@@ -78,7 +78,8 @@ export function storageClassWarnings({
   parameters,
   allowedTopologies = [],
 }: StorageClass): readonly string[] {
-  const problem = provisioner === localProvisioner ? trashProblem(parameters ?? {}) : undefined
+  const isLocal = provisioner === localProvisioner
+  const problem = isLocal ? (trashProblem(parameters ?? {}) ?? poolProblem(parameters ?? {})) : undefined
   const deprecated = allowedTopologies.flatMap(({ matchLabelExpressions = [] }, term) =>
     matchLabelExpressions.flatMap(({ key }, index) => {
       const message = deprecatedNodeLabel(key)

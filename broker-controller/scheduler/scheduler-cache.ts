@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { hasEndedForGood } from '../../api/node/node-shutdown.ts'
 import { runsOlderAgent } from '../../api/storage/node-claim.ts'
+import { poolsAnnotation } from '../../api/storage/pools.ts'
 import { keyText } from '../store/informer.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
 import type { ClusterCache } from './cluster.ts'
@@ -256,7 +257,9 @@ export function observationGate(): ObservationGate {
 
 /** Heartbeats and the like make no pod fit. */
 function decidesDifferently(a: StoredObject<'nodes'>, b: StoredObject<'nodes'>): boolean {
-  const relevant = ({ metadata, spec, status }: StoredObject<'nodes'>) => [metadata.labels, spec, status?.allocatable]
+  const relevant = ({ metadata, spec, status }: StoredObject<'nodes'>) => [
+    ...[metadata.labels, metadata.annotations?.[poolsAnnotation], spec, status?.allocatable],
+  ]
   return runsOlderAgent(a) !== runsOlderAgent(b) || !isDeepStrictEqual(relevant(a), relevant(b))
 }
 

@@ -21,7 +21,7 @@ export type FleetVolumeFacts = {
   readonly reportOf: (node: string) => Pick<StorageReport, 'pools' | 'volumes' | 'trash'> | undefined
 }
 
-type Place = { readonly node: Node; readonly path: string | undefined }
+type Place = { readonly node: Node; readonly path: string | undefined; readonly name: string | undefined }
 
 /** Iterates by object, so that the caller can yield; returns all rows, sorted. */
 export function* fleetVolumes({
@@ -70,8 +70,11 @@ export function* fleetVolumes({
 function placesOf(nodes: readonly Node[]): ReadonlyMap<string, Place> {
   return new Map(
     nodes.flatMap((node) => {
-      const paths = new Map(reportedPools(node).map(({ id, path }) => [id, path]))
-      return labelledPools(node).map((id): [string, Place] => [id, { node, path: paths.get(id) }])
+      const reported = new Map(reportedPools(node).map((pool) => [pool.id, pool]))
+      return labelledPools(node).map((id): [string, Place] => {
+        const { path, name } = reported.get(id) ?? {}
+        return [id, { node, path, name }]
+      })
     }),
   )
 }
@@ -131,13 +134,14 @@ type PoolFacts = {
 }
 
 function poolRows({ places, counts, reportOf }: PoolFacts): readonly FleetPool[] {
-  const present = [...places].map(([id, { node, path }]): FleetPool => {
+  const present = [...places].map(([id, { node, path, name: called }]): FleetPool => {
     const { name = '' } = node.metadata
     const report = reportOf(name)?.pools.find((one) => one.id === id)
     const isReady = node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')
     return {
       ...{ id, node: name, state: isReady ? 'Ready' : 'NodeNotReady', volumes: counts.get(id) ?? 0 },
       ...(path !== undefined && { path }),
+      ...(called !== undefined && { name: called }),
       ...(report && { capacityBytes: report.capacityBytes, availableBytes: report.availableBytes }),
       ...(report && { inTrash: report.inTrash ?? 0 }),
     }

@@ -26,9 +26,10 @@ export function volumesTable({ volumes, pools }: FleetVolumes): string {
 
 export function poolsTable({ pools }: FleetVolumes): string {
   if (pools.length === 0) return 'No node reports a pool.\n'
-  return table(['POOL', 'NODE', 'STATE', 'CAPACITY', 'FREE', 'VOLUMES', 'IN TRASH', 'PATH'], pools, (pool) => [
+  return table(['POOL', 'NODE', 'NAME', 'STATE', 'CAPACITY', 'FREE', 'VOLUMES', 'IN TRASH', 'PATH'], pools, (pool) => [
     pool.id,
     pool.node ?? none,
+    pool.name ?? none,
     pool.state,
     sizeText(pool.capacityBytes),
     sizeText(pool.availableBytes),

@@ -107,7 +107,7 @@ test('the lists show places and sizes, and nothing that controls a terminal', as
     volumesTable(fleet),
     /^CLAIM +VOLUME +STATE .*\ndefault\/db +pvc-u-1 +\w+ +pi-1 +11111111 +5\.0 GiB +<unknown> +<none>\n$/,
   )
-  t.match(poolsTable(fleet), /\n11111111-\S+ +pi-1 +Ready +1\.0 TiB +512 GiB +1 +2 +\/mnt\/ssd\n$/)
+  t.match(poolsTable(fleet), /\n11111111-\S+ +pi-1 +<none> +Ready +1\.0 TiB +512 GiB +1 +2 +\/mnt\/ssd\n$/)
   t.match(trashTable(fleet), /^CLAIM +UID .*\ndefault\/\?\[31mred +u-2 .*\ndefault\/db +u-1 +pi-1 +1\.0 GiB +6d18h\n$/)
   t.match(
     volumeText('db', fleet),

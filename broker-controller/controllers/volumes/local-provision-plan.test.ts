@@ -25,7 +25,9 @@ const claim = (spec: object = {}, annotations: object = asked) =>
   })
 
 function plan(of = claim(), over: Partial<Parameters<typeof planProvision>[0]> = {}) {
-  return planProvision({ claim: of, storageClass, node: (name) => (name === 'pi-1' ? node : undefined), ...over })
+  const facts = { nodes: () => [node], freeBytes: () => undefined }
+  const found = (name: string) => (name === 'pi-1' ? node : undefined)
+  return planProvision({ claim: of, storageClass, node: found, ...facts, ...over })
 }
 
 test('a claim gets a volume in the pool of the node that was selected for it', async (t) => {
@@ -73,7 +75,7 @@ test('a claim that no pool can have is refused, and one of a node without a pool
   t.match(refused({ selector: {} }), { message: 'claim.Spec.Selector is not supported' })
   t.match(refused({ dataSource: { kind: 'PersistentVolumeClaim', name: 'a' } }), { message: /is not a CSI plugin/ })
   const noNode = { ...asked, 'volume.kubernetes.io/selected-node': '' }
-  t.match(plan(claim({}, noNode)), { chooseAgain: false, message: /WaitForFirstConsumer/ })
+  t.same(plan(claim({}, noNode)), { plan: 'nothing' }, 'the scheduler selects a node')
   const elsewhere = { ...asked, 'volume.kubernetes.io/selected-node': 'pi-2' }
   t.match(plan(claim({}, elsewhere)), { chooseAgain: true, message: 'node "pi-2" has no pool for volumes' })
   const unlabelled = aNode({ name: 'pi-1', annotations: pools(pool) })
@@ -109,4 +111,69 @@ test('the class decides how long deleted data stays in the trash, and is refused
     chooseAgain: false,
     message: 'invalid value "never" for the parameter trash: use days or hours, like 30d or 12h, or 0',
   })
+})
+
+const other = '22222222-2222-4222-8222-222222222222'
+const named = (name: string, one: string, more: object = {}) => ({ id: one, path: `/mnt/${name}`, name, ...more })
+const withPools = (name: string, ...some: readonly { readonly id: string }[]) =>
+  aNode({
+    ...{ name, annotations: pools(...some) },
+    labels: { room: name, ...Object.fromEntries(some.map((one) => [`pool.bramble.dev/${one.id}`, ''])) },
+  })
+const inPool = (parameters: { readonly [name: string]: string } | undefined, place: ReturnType<typeof aNode>) => {
+  const made = plan(claim(), {
+    storageClass: { ...storageClass, ...(parameters && { parameters }) },
+    node: () => place,
+  })
+  return made.plan === 'create' ? made.volume.spec?.local?.path?.split('/')[2] : made.plan
+}
+
+test('the class names the pool of a machine, and without it the default one is used, and no other', async (t) => {
+  const both = withPools('pi-1', named('card', id), named('ssd', other, { default: true }))
+  t.equal(inPool(undefined, both), 'ssd')
+  t.equal(inPool({ pool: 'card' }, both), 'card')
+  t.equal(inPool({ pool: id }, both), 'card')
+  t.equal(inPool({ pool: `pool.bramble.dev/${id}` }, both), 'card')
+  t.equal(inPool({ pool: 'nvme' }, both), 'refuse')
+  t.equal(inPool(undefined, withPools('pi-1', named('card', id))), 'refuse', 'the disk of the default one is missing')
+  const full = withPools('pi-1', named('card', id), named('ssd', other, { default: true, full: true }))
+  t.equal(inPool(undefined, full), 'refuse')
+  const place = () => full
+  t.match(plan(claim(), { node: place }), { message: /has no pool for volumes with more free than its reserve$/ })
+  t.equal(inPool({ pool: 'a b' }, both), 'refuse')
+  t.equal(inPool(undefined, withPools('pi-1', { ...pool, default: false } as typeof pool)), 'refuse')
+})
+
+test('a class that binds at once gets the pool with the most free space of the nodes that it allows', async (t) => {
+  const third = '33333333-3333-4333-8333-333333333333'
+  const nodes = [
+    withPools('pi-1', named('ssd', id, { default: true })),
+    withPools('pi-2', named('ssd', other, { default: true })),
+    { ...withPools('pi-3', named('ssd', third, { default: true })), status: { conditions: [] } },
+  ]
+  const free = new Map([
+    [id, 10],
+    [other, 20],
+    [third, 30],
+  ])
+  const noNode = { 'volume.kubernetes.io/storage-provisioner': 'bramble.dev/local-path' }
+  const chosen = (more: Partial<typeof storageClass> = {}) => {
+    const atOnce = { ...storageClass, volumeBindingMode: 'Immediate' as const, ...more }
+    const facts = { storageClass: atOnce, nodes: () => nodes, freeBytes: (_: string, one: string) => free.get(one) }
+    const made = plan(claim({}, noNode), facts)
+    return made.plan === 'create' ? made.volume.metadata.annotations?.['bramble.dev/pool'] : made
+  }
+  t.equal(chosen(), other, 'pi-3 is not ready')
+  const inRoom = (...values: string[]) => ({
+    allowedTopologies: [{ matchLabelExpressions: [{ key: 'room', values }] }],
+  })
+  t.equal(chosen(inRoom('pi-1')), id)
+  t.match(chosen(inRoom('cellar')), {
+    plan: 'refuse',
+    chooseAgain: false,
+    message: /^no ready node that the class allows/,
+  })
+  t.match(chosen({ parameters: { pool: 'nvme' } }), { message: /has a pool "nvme"/ })
+  free.set(other, 5)
+  t.equal(chosen(), id)
 })

@@ -1,20 +1,24 @@
 /** What the provisioner of pools does for a claim that asks it for a volume. Pure. */
 import { join } from 'node:path/posix'
 import type { Node } from '../../../api/node.ts'
+import { isTopologyAllowed } from '../../../api/storage/allowed-topologies.ts'
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import {
-  labelledPools,
   localProvisioner,
   type Pool,
   poolAnnotation,
   poolLabel,
-  reportedPools,
+  poolParameter,
+  poolProblem,
+  poolsForClass,
+  poolsOfClass,
   volumeFolder,
 } from '../../../api/storage/pools.ts'
 import type { StorageClass } from '../../../api/storage/storage-class.ts'
 import { trashAnnotation, trashParameter, trashProblem } from '../../../api/storage/trash-time.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import { volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
+import { isReady } from '../node-lifecycle/zones.ts'
 import type { StoredClaim } from './bind-writes.ts'
 
 export type ProvisionPlan =
@@ -27,31 +31,61 @@ export type ProvisionFacts = {
   readonly claim: StoredClaim
   readonly storageClass: StorageClass | undefined
   readonly node: (name: string) => Node | undefined
+  /** All: a class that binds at once has no node. */
+  readonly nodes: () => Iterable<Node>
+  /** What is free in a pool of the node, as it was reported; undefined: not since the controller started. */
+  readonly freeBytes: (node: string, pool: string) => number | undefined
 }
 
 const nothing: ProvisionPlan = { plan: 'nothing' }
 const supportedModes = ['ReadWriteOnce', 'ReadWriteOncePod']
 
-/** The binder has asked for a volume by annotation, and the scheduler has chosen the node. */
-export function planProvision({ claim, storageClass, node }: ProvisionFacts): ProvisionPlan {
+/** The binder has asked for a volume by annotation. The scheduler has chosen the node, unless the class binds at once. */
+export function planProvision(facts: ProvisionFacts): ProvisionPlan {
+  const { claim, storageClass } = facts
   const { annotations = {}, deletionTimestamp } = claim.metadata
   const spec = claim.spec ?? {}
   const isAsked = annotations[volumeAnnotations.provisioner] === localProvisioner
   if (!isAsked || deletionTimestamp !== undefined || (spec.volumeName ?? '') !== '') return nothing
   if (storageClass === undefined || storageClass.provisioner !== localProvisioner) return nothing
-  const problem = claimProblem(spec) ?? trashProblem(storageClass.parameters ?? {})
+  const { parameters = {} } = storageClass
+  const problem = claimProblem(spec) ?? trashProblem(parameters) ?? poolProblem(parameters)
   if (problem !== undefined) return { plan: 'refuse', message: problem, chooseAgain: false }
   const selected = annotations[volumeAnnotations.selectedNode] ?? ''
-  if (selected === '') {
-    const message = `no node was selected: the class ${storageClass.metadata.name} needs volumeBindingMode WaitForFirstConsumer`
-    return { plan: 'refuse', message, chooseAgain: false }
+  // Taken back: the scheduler selects another node.
+  if (selected === '' && storageClass.volumeBindingMode === 'WaitForFirstConsumer') return nothing
+  const pool = selected === '' ? emptiestPool(storageClass, facts) : poolOfNode(selected, storageClass, facts)
+  if (pool !== undefined) return { plan: 'create', volume: volumeFor(claim, storageClass, pool) }
+  return { plan: 'refuse', message: noPool(selected, storageClass, facts), chooseAgain: selected !== '' }
+}
+
+function noPool(selected: string, storageClass: StorageClass, { node }: ProvisionFacts): string {
+  const wanted = storageClass.parameters?.[poolParameter]
+  const what = wanted === undefined ? 'pool for volumes' : `pool ${JSON.stringify(wanted)}`
+  if (selected === '') return `no ready node that the class allows has a ${what} with more free than its reserve`
+  const found = node(selected)
+  const isFull = found !== undefined && poolsOfClass(found, storageClass).length > 0
+  return `node "${selected}" has no ${what}${isFull ? ' with more free than its reserve' : ''}`
+}
+
+function poolOfNode(name: string, storageClass: StorageClass, { node }: ProvisionFacts): Pool | undefined {
+  const found = node(name)
+  return found && poolsForClass(found, storageClass)[0]
+}
+
+/** Of the nodes that the class allows, and on which pods can be placed. */
+function emptiestPool(storageClass: StorageClass, { nodes, freeBytes }: ProvisionFacts): Pool | undefined {
+  let best: { readonly pool: Pool; readonly free: number } | undefined
+  for (const node of nodes()) {
+    const { name = '', labels = {} } = node.metadata
+    if (!isReady(node) || node.spec?.unschedulable || !isTopologyAllowed(storageClass, labels)) continue
+    for (const pool of poolsForClass(node, storageClass)) {
+      const free = freeBytes(name, pool.id) ?? 0
+      if (best === undefined || free > best.free || (free === best.free && pool.id < best.pool.id))
+        best = { pool, free }
+    }
   }
-  const place = node(selected)
-  const pool = place && poolOf(place)
-  if (pool === undefined) {
-    return { plan: 'refuse', message: `node "${selected}" has no pool for volumes`, chooseAgain: true }
-  }
-  return { plan: 'create', volume: volumeFor(claim, storageClass, pool) }
+  return best?.pool
 }
 
 function claimProblem({
@@ -68,12 +102,6 @@ function claimProblem({
   if (volumeMode === 'Block') return 'volumes of a pool are folders: volumeMode Block is not supported'
   const other = accessModes.find((mode) => !supportedModes.includes(mode))
   return other && `volumes of a pool are on one node: access mode ${other} is not supported`
-}
-
-/** Reported by the node, and given to it. */
-function poolOf(node: Node): Pool | undefined {
-  const given = new Set(labelledPools(node))
-  return reportedPools(node).find(({ id }) => given.has(id))
 }
 
 function volumeFor(claim: StoredClaim, storageClass: StorageClass, { id, path }: Pool): PersistentVolume {

@@ -109,3 +109,29 @@ test('a pool stays with its node until that no longer reports it', async (t) => 
   await world.settle(500)
   t.same([await poolsOf(world, 'pi-1'), await poolsOf(world, 'pi-2')], [[second], [first]])
 })
+
+test('a claim of a class that binds at once has its volume before its pod is placed, where most is free', async (t) => {
+  const world = volumeWorld(t)
+  world.start()
+  const atOnce = { provisioner: 'bramble.dev/local-path', volumeBindingMode: 'Immediate' } as const
+  await world.add('storageclasses', aStorageClass('local-path', atOnce))
+  await addNode(world, 'pi-1', first)
+  await addNode(world, 'pi-2', second)
+  for (const [node, id, availableBytes] of [
+    ['pi-1', first, 10],
+    ['pi-2', second, 20],
+  ] as const)
+    world.storage.receive(node, {
+      done: [],
+      refused: [],
+      pools: [{ id: id ?? '', capacityBytes: 100, availableBytes }],
+    })
+  await world.settle()
+  await world.add('persistentvolumeclaims', { ...sent, metadata: { namespace: 'default', name: 'data' } })
+  await world.settle(500)
+  const claim = await world.claim('data')
+  t.match(claim, { status: { phase: 'Bound' } })
+  t.match(await world.volume(claim?.spec?.volumeName ?? ''), {
+    metadata: { annotations: { 'bramble.dev/pool': second } },
+  })
+})

@@ -14,6 +14,7 @@ import { workQueue } from '../../../daemon/work-queue.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { type InformerNeeds, informer, keyFrom, keyText } from '../../store/informer.ts'
 import { rewrite } from '../../store/rewrite.ts'
+import type { StorageBoard } from '../../usage/storage-board.ts'
 import type { AdmittedCreation } from '../workloads/admitted-creation.ts'
 import type { StoredClaim } from './bind-writes.ts'
 import { planProvision } from './local-provision-plan.ts'
@@ -22,6 +23,7 @@ import { planShareProvision } from './share-provision-plan.ts'
 export type LocalProvisionerNeeds = InformerNeeds & {
   readonly creation: AdmittedCreation
   readonly events: EventRecorder
+  readonly storage: Pick<StorageBoard, 'reportOf'>
 }
 
 const account = 'local-path-provisioner'
@@ -35,7 +37,7 @@ function isOurs(provisioner: string | undefined): boolean {
 }
 
 export function localProvisioning(needs: LocalProvisionerNeeds): Loop {
-  const { store, clock, log, creation, events } = needs
+  const { store, clock, log, creation, events, storage } = needs
   const queue = workQueue(clock)
   const claims = informer(needs, 'persistentvolumeclaims', (present) => {
     const asked = present?.metadata.annotations?.[volumeAnnotations.provisioner]
@@ -72,7 +74,12 @@ export function localProvisioning(needs: LocalProvisionerNeeds): Loop {
     const claim = claims.get(keyFrom(key))
     if (claim === undefined) return undefined
     const storageClass = classes.get({ namespace: '', name: classOfClaim(claim) ?? '' })
-    const facts = { claim, storageClass, node: (name: string) => nodes.get({ namespace: '', name }) }
+    const facts = {
+      ...{ claim, storageClass, nodes: nodes.all },
+      node: (name: string) => nodes.get({ namespace: '', name }),
+      freeBytes: (name: string, pool: string) =>
+        storage.reportOf(name)?.pools.find(({ id }) => id === pool)?.availableBytes,
+    }
     const asked = claim.metadata.annotations?.[volumeAnnotations.provisioner]
     const plan = asked === localProvisioner ? planProvision(facts) : planShareProvision(facts)
     if (plan.plan === 'nothing') return undefined

@@ -20,7 +20,10 @@ const longestFolder = 512
 type Parameters = { readonly [name: string]: string }
 type Made = Pick<NonNullable<PersistentVolume['spec']>, 'nfs' | 'csi'> & { readonly root: string }
 
-export function planShareProvision({ claim, storageClass }: Omit<ProvisionFacts, 'node'>): ProvisionPlan {
+export function planShareProvision({
+  claim,
+  storageClass,
+}: Pick<ProvisionFacts, 'claim' | 'storageClass'>): ProvisionPlan {
   const { annotations = {}, deletionTimestamp } = claim.metadata
   const provisioner = annotations[volumeAnnotations.provisioner] ?? ''
   const kind = Object.hasOwn(shareProvisioners, provisioner) ? shareProvisioners[provisioner] : undefined

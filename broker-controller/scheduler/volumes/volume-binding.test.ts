@@ -173,9 +173,22 @@ test('a volume of a pool is made on a node with a pool', async (t) => {
     storedClass('late', { volumeBindingMode: 'WaitForFirstConsumer', provisioner: 'bramble.dev/local-path' }),
   ]
   const full = { a: ['node(s) did not have enough free storage'] }
-  const nodes = [{ name: 'a' }, { name: 'b', labels: { 'pool.bramble.dev/11111111-1111-4111-8111-111111111111': '' } }]
+  const id = '11111111-1111-4111-8111-111111111111'
+  const labels = { [`pool.bramble.dev/${id}`]: '' }
+  const has = (pool: object) => [
+    { name: 'a' },
+    { name: 'b', labels, annotations: { 'bramble.dev/pools': JSON.stringify([{ id, path: '/pool', ...pool }]) } },
+  ]
+  const nodes = has({})
   t.same(refused({ claims, classes, nodes }), full)
   t.match(decided({ claims, classes, nodes }).decision, { decided: 'bind', nodeName: 'b' })
+  const nowhere = { ...full, b: ['node(s) did not have enough free storage'] }
+  t.same(refused({ claims, classes, nodes: has({ full: true }) }), nowhere)
+  t.same(refused({ claims, classes, nodes: has({ name: 'card' }) }), nowhere, 'not the default one')
+  const [late] = classes
+  const named = late === undefined ? [] : [{ ...late, parameters: { pool: 'card' } }]
+  t.same(refused({ claims, classes: named, nodes }), nowhere)
+  t.same(refused({ claims, classes: named, nodes: has({ name: 'card' }) }), full)
 })
 
 test('a volume is made where the class allows it, and where it is being made already', async (t) => {

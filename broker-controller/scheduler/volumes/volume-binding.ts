@@ -1,5 +1,6 @@
 /** VolumeBinding: whether the volumes of a pod can be used on a node, and which volumes its delayed claims get there. */
-import { labelledPools, localProvisioner } from '../../../api/storage/pools.ts'
+import { isTopologyAllowed } from '../../../api/storage/allowed-topologies.ts'
+import { localProvisioner, poolsForClass } from '../../../api/storage/pools.ts'
 import type { StoredObject } from '../../store/store.ts'
 import type { NodeAllocation } from '../node-usage.ts'
 import type { DelayedClaim, PodVolumes } from './pod-volumes.ts'
@@ -64,22 +65,12 @@ function volumeFor(
   return isReachable(own, node) ? own : undefined
 }
 
-/** As for a CSI driver that reports its capacity: a node without a pool would be refused by the provisioner, each time it is chosen. */
-function hasRoom({ provisioner }: StoredObject<'storageclasses'>, { node }: NodeAllocation): boolean {
-  return provisioner !== localProvisioner || labelledPools(node).length > 0
+/** As for a CSI driver that reports its capacity: a node without such a pool would be refused by the provisioner, each time it is chosen. */
+function hasRoom(storageClass: StoredObject<'storageclasses'>, { node }: NodeAllocation): boolean {
+  return storageClass.provisioner !== localProvisioner || poolsForClass(node, storageClass).length > 0
 }
 
-function canProvision(
-  { provisioner, allowedTopologies = [] }: StoredObject<'storageclasses'>,
-  { labels }: NodeAllocation,
-): boolean {
-  if (provisioner === '' || provisioner === noProvisioner) return false
-  if (allowedTopologies.length === 0) return true
-  return allowedTopologies.some(({ matchLabelExpressions = [] }) => {
-    const isMet = matchLabelExpressions.every(({ key, values }) => {
-      const value = labels[key]
-      return value !== undefined && values.includes(value)
-    })
-    return matchLabelExpressions.length > 0 && isMet
-  })
+function canProvision(storageClass: StoredObject<'storageclasses'>, { labels }: NodeAllocation): boolean {
+  const { provisioner } = storageClass
+  return provisioner !== '' && provisioner !== noProvisioner && isTopologyAllowed(storageClass, labels)
 }
