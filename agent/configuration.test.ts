@@ -46,6 +46,7 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     staticPodPath: '/etc/bramble/manifests',
     fileCheckMs: 20_000,
     devices: [],
+    pools: [],
     imagePulls: { parallel: 2, stallMs: 60_000 },
   })
   t.same(agentConfiguration(emptyAgentConfiguration).garbage, {
@@ -244,6 +245,39 @@ test('devices are offered under the prefix of Bramble, and only those below /dev
     'devices[2].name: c is set twice',
     /^devices\[3].name: "no name" /,
   ])
+})
+
+test('pools are folders and disks, and the first is the default one unless another is', async (t) => {
+  const disk = '3F333DF9-90A4-4DDA-8DD3-9485D27CEE36'
+  const yaml = (...pools: readonly object[]) => `pools: ${JSON.stringify(pools)}`
+  t.same(read(yaml({ name: 'ssd', disk, reserve: '10%' }, { name: 'card', path: '/srv/pool/' })).pools, [
+    { name: 'ssd', place: { disk: disk.toLowerCase() }, reserve: { percent: 10 }, isDefault: true },
+    { name: 'card', place: { path: '/srv/pool' }, reserve: undefined, isDefault: false },
+  ])
+  const second = yaml({ name: 'a', path: '/a', reserve: '2Gi' }, { name: 'b', path: '/b', default: true })
+  t.match(read(second).pools, [{ isDefault: false, reserve: { bytes: 2 ** 31 } }, { isDefault: true }])
+  t.match(problemsOf(yaml({ name: 'a' }, { name: 'b', path: '/b', disk })), [
+    'pools[0]: give either path, a folder, or disk, the UUID of a file system',
+    'pools[1]: give either path, a folder, or disk, the UUID of a file system',
+  ])
+  for (const path of ['b', '/', '/a/../b', '/a//b', '/a/./b'])
+    t.match(problemsOf(yaml({ name: 'a', path })), [/must be an absolute path of a folder/], path)
+  for (const wrong of ['sda1', '/dev/sda1', 'ABCD-1234', `${disk}/..`])
+    t.match(problemsOf(yaml({ name: 'a', disk: wrong })), [/must be the UUID of a file system/], wrong)
+  for (const reserve of ['100%', '-1Gi', 'much'])
+    t.match(problemsOf(yaml({ name: 'a', path: '/a', reserve })), [/^pools\[0].reserve: .* percentage below 100%/])
+  t.match(problemsOf(yaml({ name: 'A b', path: '/a' })), [/^pools\[0].name: "A b" must be lower case/])
+  t.match(problemsOf(yaml({ name: disk.toLowerCase(), path: '/a' })), [/must not be the ID of a pool$/])
+  const both = [
+    { name: 'a', path: '/a', default: true },
+    { name: 'a', path: '/a/b', default: true },
+  ]
+  t.same(problemsOf(yaml(...both)), [
+    'pools: a, a are all the default; one can be',
+    'pools[1].name: a is set twice',
+    'pools[1]: a is at the place of a, or one is in the other',
+  ])
+  t.match(problemsOf(yaml({ name: 'a', disk }, { name: 'b', disk: disk.toLowerCase() })), [/at the place of a/])
 })
 
 test('all mistakes are reported at once, each with its place', async (t) => {

@@ -24,6 +24,7 @@ import { type DeclaredDevices, DeviceSettingsSchema, declaredDevices } from './p
 import type { GarbagePolicy } from './pods/garbage/garbage-collector.ts'
 import type { ImagePullerSettings } from './pods/images/image-puller.ts'
 import type { LogLimits } from './pods/runtime/runtime.ts'
+import { type ConfiguredPool, configuredPools, PoolSettingsSchema } from './pods/volumes/pool-settings.ts'
 import type { ShutdownSettings } from './shutdown/shutdown-groups.ts'
 
 /** The configuration file. Omitted fields have the kubelet's defaults. */
@@ -62,6 +63,7 @@ export const AgentConfigurationSchema = object({
   shutdownGracePeriodCriticalPods: optional(text),
   shutdownGracePeriodByPodPriority: optional(list(object({ priority: integer, shutdownGracePeriodSeconds: integer }))),
   devices: optional(list(DeviceSettingsSchema)),
+  pools: optional(list(PoolSettingsSchema)),
   multicastDNS: optional(object({ interfaces: optional(list(text)), services: optional(bool) })),
   imageGCHighThresholdPercent: optional(integer),
   imageGCLowThresholdPercent: optional(integer),
@@ -118,6 +120,8 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly shutdown: ShutdownSettings
   /** Offered to pods as `bramble.dev/NAME`. */
   readonly devices: readonly DeclaredDevices[]
+  /** Where volumes of claims are made; none: in the data directory. */
+  readonly pools: readonly ConfiguredPool[]
   /** undefined: no names are published to the house. */
   readonly multicastDNS: MdnsSettings | undefined
   readonly garbage: GarbagePolicy
@@ -187,6 +191,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     fileCheckMs: span('fileCheckFrequency', 20_000, 1_000),
     shutdown: shutdownOf(file, problems),
     devices: declaredDevices(file.devices ?? [], problems),
+    pools: configuredPools(file.pools ?? [], problems),
     multicastDNS: multicastOf(file.multicastDNS, problems),
     imagePulls: {
       parallel: parallelPulls(file, whole('maxParallelImagePulls', 2, 1, 1000)),

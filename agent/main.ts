@@ -168,16 +168,17 @@ async function configurationFor(asked: string | undefined, root: string) {
   try {
     const file =
       path === undefined ? emptyAgentConfiguration : await readConfigurationFile(path, AgentConfigurationSchema)
-    const { healthzPort, multicastDNS, shutdown, ...eviction } = agentConfiguration(file, path)
+    const { healthzPort, multicastDNS, shutdown, pools, ...eviction } = agentConfiguration(file, path)
     const hasMulticastDNS = multicastDNS !== undefined
     const { graceMs, byPriority } = shutdown
     const tableMs = byPriority.reduce((sum, one) => sum + one.graceMs, 0)
     const shutdownMs = graceMs ?? (byPriority.length > 0 ? tableMs : usualShutdownMs)
-    return { path, trouble: undefined, healthzPort, hasMulticastDNS, shutdownSeconds: shutdownMs / 1000, eviction }
+    const shutdownSeconds = shutdownMs / 1000
+    return { path, trouble: undefined, healthzPort, hasMulticastDNS, shutdownSeconds, pools, eviction }
   } catch (error) {
-    const { healthzPort, ...eviction } = agentConfiguration(emptyAgentConfiguration)
+    const { healthzPort, pools, ...eviction } = agentConfiguration(emptyAgentConfiguration)
     const shutdownSeconds = usualShutdownMs / 1000
-    return { path, trouble: storyOf(error), healthzPort, hasMulticastDNS: false, shutdownSeconds, eviction }
+    return { path, trouble: storyOf(error), healthzPort, hasMulticastDNS: false, shutdownSeconds, pools, eviction }
   }
 }
 

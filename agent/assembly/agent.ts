@@ -104,7 +104,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     name: 'lease',
     run: leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }).run,
   }
-  const membership = assembleMembership({ ...shared, identity, status, pods, link })
+  const membership = assembleMembership({ ...shared, identity, status, pods, volumePools: disk.pools, link })
   const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
   const {
     endpoint,

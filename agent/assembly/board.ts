@@ -116,8 +116,8 @@ export type AgentBoard = {
   readonly ipv6PoliciesReady: Cell<boolean>
   readonly ipv6RuleProblem: Cell<string | undefined>
   readonly ipv6AppliedRules: Cell<readonly RuleSet[]>
-  /** Written by the orders for volumes; undefined while it is missing. Read by registration. */
-  readonly pool: Cell<Pool | undefined>
+  /** Those that are there. Written by the orders for volumes; undefined: not opened yet. Read by registration. */
+  readonly pools: Cell<readonly Pool[] | undefined>
 }
 
 export function agentBoard(): AgentBoard {
@@ -174,7 +174,7 @@ export function agentBoard(): AgentBoard {
     ipv6PoliciesReady: cell<boolean>(false),
     ipv6RuleProblem: cell<string | undefined>(undefined),
     ipv6AppliedRules: cell<readonly RuleSet[]>([]),
-    pool: cell<Pool | undefined>(undefined, isDeepStrictEqual),
+    pools: cell<readonly Pool[] | undefined>(undefined, isDeepStrictEqual),
   }
 }
 

@@ -1,4 +1,5 @@
 /** This machine as a member of its fleet: its certificate, its Node object, its mirror pods, and checkpoints for the controller. */
+import { isDeepStrictEqual } from 'node:util'
 import { probePort, probePortAnnotation } from '../../api/network/address-probe.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
 import { mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
@@ -9,7 +10,7 @@ import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { type Cell, cell, firstValue } from '../../daemon/cell.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
-import { type VolumePool, volumePool } from '../adapters/disk/volumes/pool.ts'
+import type { VolumePools } from '../adapters/disk/volumes/pools.ts'
 import { readHardwareIdentity } from '../adapters/kernel/host-identity.ts'
 import { describeMachine } from '../adapters/kernel/host-inventory.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
@@ -45,6 +46,7 @@ export type MembershipParts = {
   readonly controlPlane: MqttControlPlane
   readonly status: NodeStatusManager
   readonly pods: PodManager
+  readonly volumePools: Pick<VolumePools, 'open'>
   readonly link: ApiLink
   readonly counters: AgentCounters
   readonly log: Log
@@ -190,10 +192,10 @@ type Description = Awaited<ReturnType<typeof describeMachine>>
 function registrationOf(parts: MembershipParts) {
   const { root, configuration, identity, board, machine, status, link, log } = parts
   const { api, credentials } = link
-  const pool = volumePool(machine.volumes.dataDirectory)
   let registeredPools: readonly Pool[] | undefined
   const poolAnnotations = async () => {
-    registeredPools = await reported(pool, log)
+    // The first look at them may come after the registration.
+    registeredPools = board.pools.get() ?? (await reported(parts.volumePools, log))
     return { [poolsAnnotation]: JSON.stringify(registeredPools) }
   }
   const { operatingSystem, architecture } = machine.inventory.system
@@ -225,21 +227,25 @@ function registrationOf(parts: MembershipParts) {
     log,
   })
   description.onChange(registering.again)
-  // A disk that came or went since. The first look is usually after the registration, and finds the same.
-  board.pool.onChange((found) => {
-    if (registeredPools !== undefined && registeredPools[0]?.id !== found?.id) registering.again()
+  // A disk that came or went since, or is full now. The first look is usually after the registration, and finds the same.
+  board.pools.onChange((found) => {
+    if (registeredPools !== undefined && !isDeepStrictEqual(registeredPools, found)) registering.again()
   })
   return registering
 }
 
-/** Without its pool the node reports that it has none: what was written before is not true any more. */
-async function reported(pool: VolumePool, log: Log): Promise<readonly Pool[]> {
-  try {
-    return [await pool.open()]
-  } catch (error) {
-    log.error('This machine has no pool for volumes: claims of the class local-path are not placed on it', { error })
-    return []
+/** A pool that is missing is not reported: what was written before is not true any more. */
+async function reported(pools: Pick<VolumePools, 'open'>, log: Log): Promise<readonly Pool[]> {
+  const opened = await pools.open()
+  for (const { state } of opened) {
+    if (!('missing' in state)) continue
+    const { name, missing } = state
+    log.error('A pool of this machine is missing: claims are not placed in it', {
+      ...(name && { pool: name }),
+      missing,
+    })
   }
+  return opened.flatMap(({ state }) => ('id' in state ? [state] : []))
 }
 
 function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {

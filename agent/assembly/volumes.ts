@@ -2,6 +2,7 @@
 import type { Log } from '../../daemon/log.ts'
 import { type DiskVolumes, volumeStore } from '../adapters/disk/volume-store.ts'
 import { knownStores } from '../adapters/disk/volumes/disk-trash.ts'
+import type { AgentConfiguration } from '../configuration.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { type VolumeOrders, volumeOrders } from '../pods/volumes/volume-orders.ts'
@@ -10,18 +11,19 @@ import type { AgentMachine } from './machine.ts'
 
 export type VolumeParts = {
   readonly machine: AgentMachine
+  readonly configuration: Pick<AgentConfiguration, 'pools'>
   readonly controlPlane: ControlPlane
   readonly event: (event: NodeEvent) => void
   readonly board: AgentBoard
   readonly log: Log
 }
 
-export function assembleVolumes({ machine, controlPlane, event, board, log }: VolumeParts): {
+export function assembleVolumes({ machine, configuration, controlPlane, event, board, log }: VolumeParts): {
   readonly disk: DiskVolumes
   readonly orders: VolumeOrders
 } {
   const { volumes, watch } = machine
-  const disk = volumeStore(volumes)
+  const disk = volumeStore(volumes, configuration)
   const orders = volumeOrders({
     trash: disk.trash,
     stores: knownStores(volumes.dataDirectory),

@@ -20,6 +20,7 @@ import { identityFindings } from './identity.ts'
 import { imageFindings } from './images.ts'
 import { memoryCgroupFinding } from './kernel.ts'
 import { networkFindings, networkPrograms, savedNetworkMessage } from './network.ts'
+import { poolFindings } from './pools.ts'
 import { agentPort, askedPort, mdnsPort } from './ports.ts'
 import { agentUnit, automaticRestart, shutdownDelay } from './shutdown.ts'
 import { type DoctorSources, type MachineFiles, notSaved } from './sources.ts'
@@ -49,6 +50,7 @@ export async function examine(
     ...machineLooks(sources),
     networkLook(sources),
     wireguardLook(sources),
+    poolsLook(sources),
     ...agentLooks(sources, options),
   ]
   return (await Promise.all(looks.map((one) => inTime(one, lookMs)))).flat()
@@ -194,6 +196,13 @@ function imagesLook(live: DoctorSources['live']): Look {
       if (live === undefined || engine === undefined || typeof engine === 'string') return []
       return engine.storageDriver === 'overlay2' ? imageFindings(await live.images(engine.rootDirectory)) : []
     },
+  }
+}
+
+function poolsLook({ machine: { files }, live, configuration }: DoctorSources): Look {
+  return {
+    about: 'pools',
+    look: async () => (live === undefined ? [] : await poolFindings((await configuration()).pools, files)),
   }
 }
 

@@ -6,6 +6,7 @@ import type { HealthSource } from '../health/checks.ts'
 import type { AgentIdentity } from '../join/identity.ts'
 import type { MachineRoute } from '../network/peers/home-networks.ts'
 import type { WireguardState } from '../network/wireguard/wireguard-plan.ts'
+import type { ConfiguredPool } from '../pods/volumes/pool-settings.ts'
 import type { FileReading } from './agent-files.ts'
 import type { ControllerReading } from './controller.ts'
 import type { DockerFacts, DockerSilent } from './docker.ts'
@@ -102,5 +103,6 @@ export type ConfigurationReading = {
   readonly healthzPort: number
   readonly hasMulticastDNS: boolean
   readonly shutdownSeconds: number
+  readonly pools: readonly ConfiguredPool[]
   readonly eviction: Pick<EvictionThresholds, 'evictionHard' | 'evictionSoft'>
 }

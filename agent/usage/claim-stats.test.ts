@@ -24,24 +24,35 @@ const pod = aPod({
   },
 })
 const pool = { id: 'p', capacityBytes: 100, availableBytes: 40 }
+const other = { id: 'q', capacityBytes: 900, availableBytes: 80 }
 
-test('the summary has the volumes of claims with their claims, and the space of the pool', async (t) => {
+test('the summary has the volumes of claims with their claims, and the space of their pools', async (t) => {
   const volumes = [
-    { claim: 'shop/db', usedBytes: 7 },
-    { claim: 'shop/db-0-cache', usedBytes: 3 },
-    { claim: 'other/photos', usedBytes: 9 },
+    { claim: 'shop/db', pool: 'p', usedBytes: 7 },
+    { claim: 'shop/db-0-cache', pool: 'q', usedBytes: 3 },
+    { claim: 'other/photos', pool: 'p', usedBytes: 9 },
   ]
-  const { pods } = withClaims(summary('u-1', 'u-2'), [pod], { pool, volumes }, time)
+  const { pods } = withClaims(summary('u-1', 'u-2'), [pod], { pools: [pool, other], volumes }, time)
   const space = { time, capacityBytes: 100, availableBytes: 40 }
   t.same(pods[0]?.volume, [
     { name: 'tmp', time, usedBytes: 1 },
     { ...space, name: 'data', usedBytes: 7, pvcRef: { name: 'db', namespace: 'shop' } },
-    { ...space, name: 'cache', usedBytes: 3, pvcRef: { name: 'db-0-cache', namespace: 'shop' } },
+    {
+      time,
+      capacityBytes: 900,
+      availableBytes: 80,
+      name: 'cache',
+      usedBytes: 3,
+      pvcRef: { name: 'db-0-cache', namespace: 'shop' },
+    },
   ])
   t.same(pods[1]?.volume, [{ name: 'tmp', time, usedBytes: 1 }])
 })
 
 test('without a pool the summary stays as it is', async (t) => {
   const before = summary('u-1')
-  t.equal(withClaims(before, [pod], { pool: undefined, volumes: [{ claim: 'shop/db', usedBytes: 7 }] }, time), before)
+  t.equal(
+    withClaims(before, [pod], { pools: [], volumes: [{ claim: 'shop/db', pool: 'p', usedBytes: 7 }] }, time),
+    before,
+  )
 })

@@ -4,22 +4,25 @@ import type { Pod } from '../../api/pod.ts'
 import { claimsOfPod } from '../../api/storage/pod-claims.ts'
 import type { VolumeFigures } from './volume-metrics.ts'
 
-/** `figures`: as they were measured last. A claim that was not measured, or is outside of the pool, is left out. */
+/** `figures`: as they were measured last. A claim that was not measured, or is outside of the pools, is left out. */
 export function withClaims(
   summary: Summary,
   pods: readonly Pod[],
-  { pool, volumes }: VolumeFigures,
+  { pools, volumes }: VolumeFigures,
   time: string,
 ): Summary {
-  if (pool === undefined || volumes.length === 0) return summary
-  const used = new Map(volumes.map(({ claim, usedBytes }) => [claim, usedBytes]))
+  if (pools.length === 0 || volumes.length === 0) return summary
+  const space = new Map(pools.map((pool) => [pool.id, pool]))
+  const measured = new Map(volumes.map((volume) => [volume.claim, volume]))
   const byUID = new Map(pods.map((pod) => [pod.metadata.uid, pod]))
-  const { capacityBytes, availableBytes } = pool
   const claimsIn = (pod: Pod): NonNullable<PodStats['volume']> =>
     claimsOfPod(pod).flatMap(({ name, volume }) => {
       const { namespace = 'default' } = pod.metadata
-      const usedBytes = used.get(`${namespace}/${name}`)
-      if (usedBytes === undefined) return []
+      const found = measured.get(`${namespace}/${name}`)
+      const pool = space.get(found?.pool ?? '')
+      if (found === undefined || pool === undefined) return []
+      const { usedBytes } = found
+      const { capacityBytes, availableBytes } = pool
       return [{ time, name: volume, usedBytes, capacityBytes, availableBytes, pvcRef: { name, namespace } }]
     })
   return {

@@ -4,7 +4,9 @@ import { volumeMetrics } from './volume-metrics.ts'
 
 test('a volume has the size of its files, and the space of its pool', async (t) => {
   const pool = { id: 'p', capacityBytes: 100, availableBytes: 40, inTrash: 2 }
-  const text = [...metricsText(volumeMetrics({ pool, volumes: [{ claim: 'shop/data', usedBytes: 7 }] }))].join('')
+  const other = { id: 'q', capacityBytes: 900, availableBytes: 80 }
+  const volumes = [{ claim: 'shop/data', pool: 'p', usedBytes: 7 }]
+  const text = [...metricsText(volumeMetrics({ pools: [pool, other], volumes }))].join('')
   const labels = '{namespace="shop",persistentvolumeclaim="data"}'
   for (const line of [
     `kubelet_volume_stats_capacity_bytes${labels} 100`,
@@ -13,10 +15,11 @@ test('a volume has the size of its files, and the space of its pool', async (t) 
     'bramble_pool_capacity_bytes{pool="p"} 100',
     'bramble_pool_available_bytes{pool="p"} 40',
     'bramble_pool_trash_volumes{pool="p"} 2',
+    'bramble_pool_capacity_bytes{pool="q"} 900',
   ])
     t.ok(text.includes(line), line)
 })
 
 test('without its pool nothing is reported', async (t) => {
-  t.same([...volumeMetrics({ pool: undefined, volumes: [{ claim: 'shop/data', usedBytes: 7 }] })], [])
+  t.same([...volumeMetrics({ pools: [], volumes: [{ claim: 'shop/data', pool: 'p', usedBytes: 7 }] })], [])
 })

@@ -1,39 +1,55 @@
-/** The volumes of the pool for Prometheus: under the kubelet's names, and the pool under our own. Pure. */
+/** The volumes of the pools for Prometheus: under the kubelet's names, and the pools under our own. Pure. */
 import type { PoolUsage } from '../../api/storage/volume-messages.ts'
 import { gauge, type MetricFamily } from '../../daemon/prometheus-text.ts'
 
 export type VolumeFigures = {
-  /** undefined: the pool is missing, or was not read yet. */
-  readonly pool: PoolUsage | undefined
-  /** `claim`: `namespace/name`. */
-  readonly volumes: readonly { readonly claim: string; readonly usedBytes: number }[]
+  /** Empty: they are missing, or were not read yet. */
+  readonly pools: readonly PoolUsage[]
+  /** `claim`: `namespace/name`. `pool`: the id of its pool. */
+  readonly volumes: readonly { readonly claim: string; readonly pool: string; readonly usedBytes: number }[]
 }
 
 /** The size of a claim is not enforced: the capacity is that of the pool's file system, as with the kubelet for a folder. */
-export function* volumeMetrics({ pool, volumes }: VolumeFigures): Iterable<MetricFamily> {
-  if (pool === undefined) return
-  const ofPool = (value: number) => [{ labels: { pool: pool.id }, value }]
-  const ofEach = (value: (usedBytes: number) => number) =>
-    volumes.map(({ claim, usedBytes }) => {
+export function* volumeMetrics({ pools, volumes }: VolumeFigures): Iterable<MetricFamily> {
+  if (pools.length === 0) return
+  const byID = new Map(pools.map((pool) => [pool.id, pool]))
+  const ofPools = (value: (pool: PoolUsage) => number) =>
+    pools.map((pool) => ({ labels: { pool: pool.id }, value: value(pool) }))
+  const ofEach = (value: (usedBytes: number, pool: PoolUsage) => number) =>
+    volumes.flatMap(({ claim, pool: id, usedBytes }) => {
+      const pool = byID.get(id)
       const [namespace = '', name = ''] = claim.split('/')
-      return { labels: { namespace, persistentvolumeclaim: name }, value: value(usedBytes) }
+      const labels = { namespace, persistentvolumeclaim: name }
+      return pool === undefined ? [] : [{ labels, value: value(usedBytes, pool) }]
     })
   yield gauge(
     'kubelet_volume_stats_capacity_bytes',
     'Size of the file system of the volume.',
-    ofEach(() => pool.capacityBytes),
+    ofEach((_, { capacityBytes }) => capacityBytes),
   )
   yield gauge(
     'kubelet_volume_stats_available_bytes',
     'Space that is free in it.',
-    ofEach(() => pool.availableBytes),
+    ofEach((_, { availableBytes }) => availableBytes),
   )
   yield gauge(
     'kubelet_volume_stats_used_bytes',
     'Size of the files of the volume.',
     ofEach((usedBytes) => usedBytes),
   )
-  yield gauge('bramble_pool_capacity_bytes', 'Size of the file system of the pool.', ofPool(pool.capacityBytes))
-  yield gauge('bramble_pool_available_bytes', 'Space that is free in it.', ofPool(pool.availableBytes))
-  yield gauge('bramble_pool_trash_volumes', 'Volumes in the trash of the pool.', ofPool(pool.inTrash ?? 0))
+  yield gauge(
+    'bramble_pool_capacity_bytes',
+    'Size of the file system of the pool.',
+    ofPools(({ capacityBytes }) => capacityBytes),
+  )
+  yield gauge(
+    'bramble_pool_available_bytes',
+    'Space that is free in it.',
+    ofPools(({ availableBytes }) => availableBytes),
+  )
+  yield gauge(
+    'bramble_pool_trash_volumes',
+    'Volumes in the trash of the pool.',
+    ofPools(({ inTrash = 0 }) => inTrash),
+  )
 }

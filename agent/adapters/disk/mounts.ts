@@ -34,6 +34,16 @@ export async function mountMemory(path: string, options: readonly string[]): Pro
   await act(['mount', '-t', 'tmpfs', '-o', options.join(','), 'bramble', path], `Cannot mount memory at ${path}`)
 }
 
+/** Those whose files have owners and groups. */
+const diskTypes = 'ext4,xfs,btrfs,f2fs'
+
+/** By the UUID of its file system, which mount(8) finds among the devices. */
+export async function mountDisk(uuid: string, path: string): Promise<void> {
+  const options = 'nosuid,nodev,noatime'
+  const command = ['mount', '--types', diskTypes, '--options', options, '--uuid', uuid, path]
+  await act(command, `Cannot mount the disk with the UUID ${uuid} at ${path}`)
+}
+
 /** Links in `source` are resolved by the kernel. */
 export async function mountBind(source: string, path: string): Promise<void> {
   await act(['mount', '--no-canonicalize', '--bind', source, path], `Cannot mount a part of a volume at ${path}`)

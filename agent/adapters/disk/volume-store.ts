@@ -8,6 +8,7 @@ import { chmod, chown, mkdir, mkdtemp, readdir, realpath, rename, stat as statOf
 import { dirname, join } from 'node:path'
 import { withinOr } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
+import type { ConfiguredPool } from '../../pods/volumes/pool-settings.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
 import type { VolumeTrash } from '../../pods/volumes/volume-trash.ts'
 import { hasFiles, replaceFiles } from './atomic-files.ts'
@@ -22,7 +23,7 @@ import { readToken, writeToken } from './token-files.ts'
 import { type ClaimVolumes, claimVolumes } from './volumes/claim-volumes.ts'
 import { diskTrash } from './volumes/disk-trash.ts'
 import { checkHostPath } from './volumes/host-files.ts'
-import { volumePool } from './volumes/pool.ts'
+import { type VolumePools, volumePools } from './volumes/pools.ts'
 
 const releaseMs = 1_000
 
@@ -41,9 +42,14 @@ export async function volumeFolders(dataDir: string): Promise<VolumeFolders> {
 
 export interface DiskVolumes extends VolumeStore {
   readonly trash: VolumeTrash
+  readonly pools: VolumePools
 }
 
-export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, remote = remoteFiles()): DiskVolumes {
+export type VolumeStoreOptions = { readonly remote?: RemoteFiles; readonly pools?: readonly ConfiguredPool[] }
+
+export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions = {}): DiskVolumes {
+  const { remote = remoteFiles(), pools: configured = [] } = options
+  const { dataDirectory, memoryDirectory } = folders
   const messages = join(memoryDirectory, 'messages')
   const inMemory = once(() => mountOwnMemory(memoryDirectory, ['mode=0700', 'nosuid', 'nodev', 'size=25%']))
   const messagesInMemory = once(async () => {
@@ -53,13 +59,10 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   const onDisk = (podUID: string, ...rest: readonly string[]) => join(dataDirectory, 'pods', safe(podUID), ...rest)
   const aside = (podUID: string, ...rest: readonly string[]) => join(memoryDirectory, 'pods', safe(podUID), ...rest)
   const tokenFolders = (podUID: string) => [aside(podUID, 'tokens'), onDisk(podUID, 'tokens')]
-  const pool = volumePool(dataDirectory)
+  const pools = volumePools(configured, folders)
   const claims = claimVolumes({
     folderOf: (podUID) => aside(podUID, 'claims'),
-    pods: join(memoryDirectory, 'pods'),
-    remote,
-    pool,
-    shares: shareMounts({ folder: memoryDirectory, remote }),
+    ...{ remote, pools, pods: join(memoryDirectory, 'pods'), shares: shareMounts({ folder: memoryDirectory, remote }) },
   })
   const placeOf = (podUID: string, volume: WantedVolume) => {
     if (volume.kind === 'hostPath' || volume.kind === 'claim') return volume.path
@@ -106,7 +109,8 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   }
 
   return {
-    trash: diskTrash({ pool, discard: claims.discard }),
+    pools,
+    trash: diskTrash({ pools, discard: claims.discard }),
     place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),
     part: (podUID, volume, subPath, mount) => described(subPath, () => part(podUID, volume, subPath, mount)),
     silence: (path) => silenceAt(path, remote),

@@ -26,6 +26,7 @@ const usual = {
   healthzPort: 10248,
   hasMulticastDNS: false,
   shutdownSeconds: 30,
+  pools: [],
   eviction: { evictionHard: [], evictionSoft: [] },
 }
 

@@ -13,8 +13,8 @@ export type StorageUsage = {
 }
 
 export type MeasuredUsage = {
-  /** undefined: the pool is missing, or does not answer. */
-  readonly pool: PoolUsage | undefined
+  /** Those that are there and answer. */
+  readonly pools: readonly PoolUsage[]
   readonly volumes: readonly VolumeUsage[]
   readonly trash: readonly TrashedVolume[]
 }
@@ -23,8 +23,7 @@ const leastBytes = 64 * 2 ** 20
 const leastPart = 0.01
 
 /** The very same lists where nothing in them changed enough. */
-export function reportedUsage(before: StorageUsage, { pool, volumes, trash }: MeasuredUsage): StorageUsage {
-  const pools = pool === undefined ? [] : [pool]
+export function reportedUsage(before: StorageUsage, { pools, volumes, trash }: MeasuredUsage): StorageUsage {
   const known = new Map(before.volumes?.map((one) => [one.uid, one]))
   const areSamePools =
     before.pools?.length === pools.length && pools.every((one, index) => isSamePool(one, before.pools?.[index]))

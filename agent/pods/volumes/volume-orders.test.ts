@@ -20,9 +20,9 @@ function aNode(t: Test, known: readonly string[] = []) {
   const mounted = new Set<string>()
   const saved: (readonly string[])[] = []
   let [age, pool] = [0, { id: 'p', capacityBytes: 2 ** 40, availableBytes: 2 ** 39 }]
-  let state: PoolState | undefined = { id: 'p', path: '/pool' }
+  let state: PoolState = { id: 'p', path: '/pool' }
   const events: string[] = []
-  const present = cell<Pool | undefined>(undefined)
+  const present = cell<readonly Pool[] | undefined>(undefined)
   const orders = volumeOrders({
     trash: {
       async discard({ uid }) {
@@ -33,8 +33,8 @@ function aNode(t: Test, known: readonly string[] = []) {
       async age(elapsedMs) {
         age += elapsedMs
       },
-      poolState: () => state,
-      poolUsage: async () => pool,
+      poolStates: () => [state],
+      poolUsage: async () => [pool],
       volumeUsage: async () => [],
       trashed: async () =>
         discarded.map((uid) => ({ uid, pool: 'p', volume: uid, folder: uid, keptSeconds: 0, keepSeconds: 60 })),
@@ -42,7 +42,7 @@ function aNode(t: Test, known: readonly string[] = []) {
     stores: { load: async () => known, save: async (stores) => void saved.push(stores) },
     controlPlane,
     event: ({ reason }) => void events.push(reason),
-    writes: { pool: present },
+    writes: { pools: present },
     clock,
     log: quietLog(t),
   })
@@ -149,11 +149,11 @@ test('sizes are reported at most once a minute, and what is in the trash gets ol
 test('a disk that is removed while the agent runs, or comes back, is noticed within a minute', async (t) => {
   const { clock, events, present, findPool } = aNode(t)
   await clock.advance(minute)
-  t.same([present.get()?.id, events], ['p', []], 'it was there from the beginning')
+  t.same([present.get()?.[0]?.id, events], ['p', []], 'it was there from the beginning')
   findPool({ missing: 'its identity is missing' })
   await clock.advance(3 * minute)
-  t.same([present.get()?.id, events], [undefined, ['PoolMissing']], 'one Event')
+  t.same([present.get()?.[0]?.id, events], [undefined, ['PoolMissing']], 'one Event')
   findPool({ id: 'p', path: '/pool' })
   await clock.advance(minute)
-  t.same([present.get()?.id, events], ['p', ['PoolMissing', 'PoolFound']])
+  t.same([present.get()?.[0]?.id, events], ['p', ['PoolMissing', 'PoolFound']])
 })

@@ -18,7 +18,7 @@ import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { ControlPlane, ControlPlaneListener } from '../../node/connection/control-plane.ts'
 import type { NodeEvent } from '../../node/status/node-event.ts'
-import { poolEvent } from './pool-presence.ts'
+import { poolEvents } from './pool-presence.ts'
 import { reportedUsage, type StorageUsage } from './reported-usage.ts'
 import { distrust, type StoreTrust, trustAfter, trustWaitMs } from './store-trust.ts'
 import { VolumeError } from './volume-store.ts'
@@ -29,16 +29,16 @@ export type VolumeOrdersNeeds = {
   readonly stores: KnownStores
   readonly controlPlane: Pick<ControlPlane, 'reportStorage'>
   readonly event: (event: NodeEvent) => void
-  /** The pool that is there; undefined: it is missing. */
-  readonly writes: { readonly pool: Cell<Pool | undefined> }
+  /** The pools that are there; undefined: they were not opened yet. */
+  readonly writes: { readonly pools: Cell<readonly Pool[] | undefined> }
   readonly clock: Clock
   readonly log: Log
 }
 
-type Measured = { readonly pool: PoolUsage | undefined; readonly volumes: readonly CountedVolume[] }
+type Measured = { readonly pools: readonly PoolUsage[]; readonly volumes: readonly CountedVolume[] }
 
 export interface VolumeOrders extends Loop {
-  /** The pool and its volumes, as they were measured last. */
+  /** The pools and their volumes, as they were measured last. */
   measured(): Measured
   readonly listener: Required<Pick<ControlPlaneListener, 'store' | 'volumes' | 'volumesOff' | 'disconnected'>>
 }
@@ -122,8 +122,8 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
   let store: string | undefined
   let message: VolumesMessage | undefined
   let usage: StorageUsage = {}
-  let measured: Measured = { pool: undefined, volumes: [] }
-  let presence: PoolState | undefined
+  let measured: Measured = { pools: [], volumes: [] }
+  let presence: readonly PoolState[] = []
   let reported: StorageMessage = { done: [], refused: [] }
 
   const report = () => {
@@ -132,20 +132,20 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
     reported = next
     controlPlane.reportStorage(next)
   }
-  /** The disk of the pool may be removed at any time, and come back. */
-  const lookForPool = () => {
-    const now = trash.poolState()
-    const change = poolEvent(presence, now)
-    if (now !== undefined) writes.pool.set('id' in now ? now : undefined)
+  /** The disk of a pool may be removed at any time, and come back. */
+  const lookForPools = () => {
+    const now = trash.poolStates()
+    const changes = poolEvents(presence, now)
+    writes.pools.set(now.flatMap((state) => ('id' in state ? [state] : [])))
     presence = now
-    if (change !== undefined) event(change)
+    for (const change of changes) event(change)
   }
   const measure = async () => {
-    const [pool, counted] = [await trash.poolUsage(), await trash.volumeUsage()]
-    lookForPool()
-    measured = { pool, volumes: counted }
+    const [pools, counted] = [await trash.poolUsage(), await trash.volumeUsage()]
+    lookForPools()
+    measured = { pools, volumes: counted }
     const volumes = counted.map(({ uid, usedBytes }) => ({ uid, usedBytes }))
-    usage = reportedUsage(usage, { pool, volumes, trash: await trash.trashed() })
+    usage = reportedUsage(usage, { pools, volumes, trash: await trash.trashed() })
   }
 
   const run = async (signal: AbortSignal): Promise<void> => {

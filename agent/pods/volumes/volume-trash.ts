@@ -1,6 +1,7 @@
-/** The volumes of this machine's pool as orders and reports see them. `agent/adapters/disk/volumes/pool-trash.ts` implements it on files. */
+/** The volumes of this machine's pools as orders and reports see them. `agent/adapters/disk/volumes/pool-trash.ts` implements it on files. */
 import type { Pool } from '../../../api/storage/pools.ts'
 import type { NodeVolumeOrder, PoolUsage, TrashedVolume, VolumeUsage } from '../../../api/storage/volume-messages.ts'
+import { keptFreeBytes, type PoolReserve } from './pool-settings.ts'
 
 export interface VolumeTrash {
   /**
@@ -12,20 +13,21 @@ export interface VolumeTrash {
   isEmpty(): Promise<boolean>
   /** What is in the trash gets older by this, and is removed where it is old or the pool is full. */
   age(elapsedMs: number, signal: AbortSignal): Promise<void>
-  /** The pool as it was opened last, or why it could not be; undefined: it was not opened yet. */
-  poolState(): PoolState | undefined
-  /** undefined: the pool is missing, or does not answer. */
-  poolUsage(): Promise<PoolUsage | undefined>
-  /** Of the volume that was counted least recently, and of those counted before. */
+  /** Each pool as it was opened last, always in the same order. Empty: they were not opened yet. */
+  poolStates(): readonly PoolState[]
+  /** Of the pools that are there and answer. */
+  poolUsage(): Promise<readonly PoolUsage[]>
+  /** Of the volume of each pool that was counted least recently, and of those counted before. */
   volumeUsage(): Promise<readonly CountedVolume[]>
   /** What is in the trash, the latest first. */
   trashed(): Promise<readonly TrashedVolume[]>
 }
 
-export type PoolState = Pool | { readonly missing: string }
+/** `missing`: why it cannot be used. */
+export type PoolState = Pool | { readonly name?: string; readonly missing: string }
 
-/** `claim`: `namespace/name`. */
-export type CountedVolume = VolumeUsage & { readonly claim: string }
+/** `claim`: `namespace/name`. `pool`: its id. */
+export type CountedVolume = VolumeUsage & { readonly claim: string; readonly pool: string }
 
 /** Saves which stores were obeyed. */
 export interface KnownStores {
@@ -50,9 +52,12 @@ export function otherVolume(record: VolumeRecord, { folder, claim, claimUID }: N
 }
 
 type Kept = { readonly id: string; readonly keptMs: number; readonly keepMs: number }
-type Room = { readonly capacityBytes: number; readonly availableBytes: number }
-
-const gibibyte = 2 ** 30
+/** `reserve`: what the configuration keeps free. */
+export type Room = {
+  readonly capacityBytes: number
+  readonly availableBytes: number
+  readonly reserve?: PoolReserve | undefined
+}
 
 /**
  * What is removed from the trash next; undefined: nothing. The rest is judged again after it. `room`: of the pool. Times are those that this
@@ -65,9 +70,12 @@ export function nextRemoval(entries: readonly Kept[], room: Room | undefined): s
   return (due ?? (isFull(room) ? oldest : undefined))?.id
 }
 
-/** Less than 5 % is free, or less than 1 GiB; of a small disk a fifth. */
+/** Whether nothing new is made in the pool. One that is full stays so until a tenth more than its reserve is free: it does not alternate. */
+export function staysFull(wasFull: boolean, room: Room): boolean {
+  return isFull(wasFull ? { ...room, availableBytes: room.availableBytes / 1.1 } : room)
+}
+
+/** Less than the reserve is free. */
 function isFull(room: Room | undefined): boolean {
-  if (room === undefined) return false
-  const reserve = Math.min(Math.max(room.capacityBytes / 20, gibibyte), room.capacityBytes / 5)
-  return room.availableBytes < reserve
+  return room !== undefined && room.availableBytes < keptFreeBytes(room.reserve, room.capacityBytes)
 }

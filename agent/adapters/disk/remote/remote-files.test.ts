@@ -92,7 +92,7 @@ for (const reads of [false, true]) {
     const nas = join(folder, 'nas')
     const server = await mountHung(t, nas, { reads })
     await symlink(join(nas, 'deep'), join(folder, 'link'))
-    const store = volumeStore({ dataDirectory, memoryDirectory }, remoteFiles(300))
+    const store = volumeStore({ dataDirectory, memoryDirectory }, { remote: remoteFiles(300) })
     const hostPath = (path: string, type = '') => ({ name: 'data', kind: 'hostPath' as const, path, type })
     const noAnswer = {
       name: 'VolumeError',

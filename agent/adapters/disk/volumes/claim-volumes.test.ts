@@ -169,7 +169,7 @@ test('volumes of claims on this machine', { skip }, async (t) => {
     const { folder, dataDirectory, memoryDirectory } = await testVolumes(t)
     const nas = join(folder, 'nas')
     const server = await mountHung(t, nas, { reads: true })
-    const store = volumeStore({ dataDirectory, memoryDirectory }, remoteFiles(300))
+    const store = volumeStore({ dataDirectory, memoryDirectory }, { remote: remoteFiles(300) })
     const noAnswer = { message: new RegExp(`^the file system mounted at ${nas} .* does not answer$`) }
     await t.rejects(store.place('u', claim(join(nas, 'deep'), { group: 2000 })), noAnswer)
     await t.rejects(store.place('v', claim(nas, { source: 'hostPath' })), noAnswer)

@@ -17,7 +17,7 @@ import { remoteMountOn } from '../remote/remote-mounts.ts'
 import type { ShareMounts } from '../shares/share-mounts.ts'
 import { giveToGroup } from './group-ownership.ts'
 import { checkHostPath, checkLocalPath } from './host-files.ts'
-import type { VolumePool } from './pool.ts'
+import type { VolumePools } from './pools.ts'
 
 export interface ClaimVolumes {
   /** Gives where it is on this machine. */
@@ -40,7 +40,7 @@ export type ClaimVolumesNeeds = {
   /** Has a folder for each pod, in it `claims`. */
   readonly pods: string
   readonly remote: RemoteFiles
-  readonly pool: VolumePool
+  readonly pools: VolumePools
   readonly shares: ShareMounts
   /** A worker waits so long for the files of a volume to get their group. The work goes on afterwards. */
   readonly patienceMs?: number
@@ -54,7 +54,7 @@ const stillChanging =
   'the files of the volume are being given to the fsGroup. If the volume has a lot of files then setting volume ownership could be slow, see https://github.com/kubernetes/kubernetes/issues/69699; fsGroupChangePolicy: OnRootMismatch does it once'
 
 export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
-  const { folderOf, pods, remote, pool, shares, patienceMs = 2_000 } = needs
+  const { folderOf, pods, remote, pools, shares, patienceMs = 2_000 } = needs
   const inTurn = turnsByKey()
   const changes = groupChanges(patienceMs)
 
@@ -67,7 +67,7 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   const located = async (volume: ClaimVolume): Promise<string> => {
     if (volume.share !== undefined) return await shares.place(volume.uid, volume.share)
     if (volume.pool === undefined) await check(volume)
-    else return await pool.folder({ ...volume, pool: volume.pool, hasGroup: volume.group !== undefined })
+    else return await pools.folder({ ...volume, pool: volume.pool, hasGroup: volume.group !== undefined })
     return volume.path
   }
 
@@ -136,8 +136,8 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     stop: changes.stop,
     discard: (order) =>
       inTurn(order.uid, async () => {
-        const { path } = await pool.open()
-        const folder = join(path, order.folder)
+        const pool = await pools.withID(order.pool)
+        const folder = join(pool.source.path, order.folder)
         // Another volume may have the same folder, or a part of it.
         const isIt = (placed: Placed) => placed.uid === order.uid || `${placed.path}/`.startsWith(`${folder}/`)
         const pod = await podWith(isIt)

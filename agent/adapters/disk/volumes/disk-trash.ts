@@ -1,96 +1,145 @@
-/** VolumeTrash on the pool of this machine. */
+/** VolumeTrash on the pools of this machine. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { list, object, text } from '../../../../api/schema.ts'
 import type { Pool } from '../../../../api/storage/pools.ts'
-import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
+import { mostTrashed, type NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
 import { replaceFile } from '../../../../daemon/durable-file.ts'
-import { isMissing, messageOf } from '../../../../daemon/errors.ts'
-import type { CountedVolume, KnownStores, PoolState, VolumeTrash } from '../../../pods/volumes/volume-trash.ts'
+import { isMissing } from '../../../../daemon/errors.ts'
+import type { PoolReserve } from '../../../pods/volumes/pool-settings.ts'
+import {
+  type CountedVolume,
+  type KnownStores,
+  type PoolState,
+  type Room,
+  staysFull,
+  type VolumeTrash,
+} from '../../../pods/volumes/volume-trash.ts'
 import { type FilesystemUsage, filesystemUsage } from '../filesystem-usage.ts'
 import { type FolderCounter, folderCounter } from '../folder-usage.ts'
-import type { VolumePool } from './pool.ts'
 import { poolTrash } from './pool-trash.ts'
-import { trashContents } from './trash-contents.ts'
+import type { VolumePools } from './pools.ts'
+import { type TrashContents, trashContents } from './trash-contents.ts'
 import { volumeRecords } from './volume-records.ts'
 
 export type DiskTrashNeeds = {
-  readonly pool: Pick<VolumePool, 'open'>
+  readonly pools: Pick<VolumePools, 'open'>
   /** Refuses while a pod has the volume. */
   readonly discard: (order: NodeVolumeOrder) => Promise<void>
   readonly usage?: FilesystemUsage
   readonly counter?: FolderCounter
 }
 
+/** A pool that is there. */
+type Present = { readonly pool: Pool; readonly reserve: PoolReserve | undefined }
+
 export function diskTrash({
-  pool,
+  pools,
   discard,
   usage = filesystemUsage(),
   counter = folderCounter(),
 }: DiskTrashNeeds): VolumeTrash {
+  let states: readonly PoolState[] = []
+  /** By the id of the pool. */
+  const counts = new Map<string, VolumeCount>()
+  const contents = new Map<string, TrashContents>()
+
+  const roomOf = async ({ pool, reserve }: Present): Promise<Room | undefined> => {
+    const read = await usage(pool.path)
+    return read && { capacityBytes: read.capacityBytes, availableBytes: read.availableBytes, reserve }
+  }
+  const opened = async (): Promise<{ readonly present: readonly Present[]; readonly areAll: boolean }> => {
+    const found = await pools.open()
+    const before = new Map(states.flatMap((state) => ('id' in state ? [[state.id, state]] : [])))
+    // Whether a pool is full is read once a minute.
+    states = found.map(({ state }) => {
+      const isFull = 'id' in state && before.get(state.id)?.full === true
+      return isFull ? { ...state, full: true } : state
+    })
+    const present = found.flatMap(({ pool, state }) =>
+      'id' in state ? [{ pool: state, reserve: pool.source.reserve }] : [],
+    )
+    return { present, areAll: present.length === found.length }
+  }
+  const each = async <T>(read: (one: Present) => Promise<readonly T[]>): Promise<readonly T[]> => {
+    const all: T[] = []
+    for (const one of (await opened()).present) all.push(...(await read(one)))
+    return all
+  }
+  return {
+    discard,
+    poolStates: () => states,
+    async isEmpty() {
+      const { present, areAll } = await opened()
+      for (const { pool } of present) if (!(await isUnused(pool))) return false
+      return areAll
+    },
+    async age(elapsedMs, signal) {
+      for (const one of (await opened()).present)
+        await poolTrash(one.pool.path).age(elapsedMs, () => roomOf(one), signal)
+    },
+    poolUsage: () =>
+      each(async (one) => {
+        const { id, path } = one.pool
+        const room = await roomOf(one)
+        if (room === undefined) return []
+        const inTrash = (await poolTrash(path).list()).length
+        const wasFull = states.some((state) => 'id' in state && state.id === id && state.full === true)
+        const full = staysFull(wasFull, room)
+        states = states.map((state) => ('id' in state && state.id === id ? withFull(state, full) : state))
+        const { capacityBytes, availableBytes } = room
+        return [{ id, capacityBytes, availableBytes, ...(inTrash > 0 && { inTrash }) }]
+      }),
+    async trashed() {
+      const all = await each(async ({ pool }) => {
+        const own = contents.get(pool.id) ?? trashContents(counter)
+        contents.set(pool.id, own)
+        return await own.read(pool)
+      })
+      return [...all].sort((a, b) => a.keptSeconds - b.keptSeconds || (a.uid < b.uid ? -1 : 1)).slice(0, mostTrashed)
+    },
+    async volumeUsage() {
+      const all = await each(async ({ pool }) => {
+        const own = counts.get(pool.id) ?? volumeCount(counter)
+        counts.set(pool.id, own)
+        return await own(pool)
+      })
+      return [...all].sort((a, b) => (a.uid < b.uid ? -1 : 1))
+    },
+  }
+}
+
+async function isUnused({ path }: Pool): Promise<boolean> {
+  const [made, thrown] = [await volumeRecords(join(path, '.bramble')).uids(), await poolTrash(path).list()]
+  return made.length + thrown.length === 0
+}
+
+function withFull({ full: _, ...pool }: Pool, isFull: boolean): Pool {
+  return isFull ? { ...pool, full: true } : pool
+}
+
+/** Counts one volume of a pool at each call, the one that was counted least recently. Gives all that were counted. */
+type VolumeCount = (pool: Pool) => Promise<readonly CountedVolume[]>
+
+function volumeCount(counter: FolderCounter): VolumeCount {
   /** By uid, in the order in which they were counted. */
   const counted = new Map<string, Omit<CountedVolume, 'uid'>>()
-  let state: PoolState | undefined
-  const opened = async (): Promise<Pool | undefined> => {
-    try {
-      const found = await pool.open()
-      state = found
-      return found
-    } catch (error) {
-      state = { missing: messageOf(error) }
-      return undefined
-    }
-  }
-  const contents = trashContents(counter)
-  const countNext = async (path: string) => {
+  return async ({ id, path }) => {
     const records = volumeRecords(join(path, '.bramble'))
     const uids = await records.uids()
     for (const uid of counted.keys()) if (!uids.includes(uid)) counted.delete(uid)
     const next = uids.find((uid) => !counted.has(uid)) ?? counted.keys().next().value
     const record = next === undefined ? undefined : await records.read(next)
-    if (next === undefined || record === undefined) return
-    const { folder, claim } = record
-    const filled = folder === undefined ? undefined : await counter.usage(join(path, folder))
-    const before = counted.get(next)
-    counted.delete(next)
-    counted.set(next, { claim, usedBytes: filled?.usedBytes ?? before?.usedBytes ?? 0 })
-  }
-  return {
-    discard,
-    poolState: () => state,
-    async isEmpty() {
-      const found = await opened()
-      if (found === undefined) return false
-      const [made, thrown] = [
-        await volumeRecords(join(found.path, '.bramble')).uids(),
-        await poolTrash(found.path).list(),
-      ]
-      return made.length + thrown.length === 0
-    },
-    async age(elapsedMs, signal) {
-      const found = await opened()
-      if (found !== undefined) await poolTrash(found.path).age(elapsedMs, () => usage(found.path), signal)
-    },
-    async poolUsage() {
-      const found = await opened()
-      const read = found && (await usage(found.path))
-      if (found === undefined || read === undefined) return undefined
-      const inTrash = (await poolTrash(found.path).list()).length
-      const { capacityBytes, availableBytes } = read
-      return { id: found.id, capacityBytes, availableBytes, ...(inTrash > 0 && { inTrash }) }
-    },
-    async trashed() {
-      const found = await opened()
-      return found === undefined ? [] : await contents.read(found)
-    },
-    async volumeUsage() {
-      const found = await opened()
-      if (found === undefined) return []
-      await countNext(found.path)
-      return [...counted].map(([uid, one]) => ({ uid, ...one })).sort((a, b) => (a.uid < b.uid ? -1 : 1))
-    },
+    if (next !== undefined && record !== undefined) {
+      const { folder, claim } = record
+      const filled = folder === undefined ? undefined : await counter.usage(join(path, folder))
+      const before = counted.get(next)
+      counted.delete(next)
+      counted.set(next, { claim, pool: id, usedBytes: filled?.usedBytes ?? before?.usedBytes ?? 0 })
+    }
+    return [...counted].map(([uid, one]) => ({ uid, ...one }))
   }
 }
 

@@ -7,8 +7,9 @@ import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../../test/support/volumes.ts'
 import { mountMemory, unmount } from '../mounts.ts'
 import { diskTrash, knownStores } from './disk-trash.ts'
-import { volumePool } from './pool.ts'
+import { type VolumePool, volumePool } from './pool.ts'
 import { poolTrash } from './pool-trash.ts'
+import { dataPool, type VolumePools } from './pools.ts'
 
 const skip = skipWithout('root', isRoot())
 const day = 24 * 3600_000
@@ -18,7 +19,7 @@ const volume = { uid: 'uid-pv', path: '/made/for/default_data_pvc-1', claim: 'de
 async function aPool(t: Test) {
   const data = await mkdtemp(join(tmpdir(), 'bt-'))
   t.teardown(() => rm(data, { recursive: true, force: true }))
-  const pool = volumePool(data)
+  const pool = volumePool(dataPool(data))
   const { id, path } = await pool.open()
   const order: NodeVolumeOrder = {
     ...{ kind: 'trash', volume: 'pvc-1', uid: 'uid-pv', pool: id, folder: 'default_data_pvc-1' },
@@ -32,6 +33,10 @@ async function aPool(t: Test) {
   const inTrash = join(path, '.bramble/trash/uid-pv')
   return { data, pool, id, path, order, made, inTrash, trash: poolTrash(path) }
 }
+
+const onePool = (pool: VolumePool): Pick<VolumePools, 'open'> => ({
+  open: async () => [{ pool, state: await pool.open() }],
+})
 
 test('a volume is moved to the trash with what it was, once', async (t) => {
   const { pool, path, order, made, inTrash, trash, id } = await aPool(t)
@@ -144,7 +149,7 @@ test('the trash is emptied after seven days of the running agent, or when the po
 test('a volume that a pod has stays, also where another volume has the folder', { skip }, async (t) => {
   const { store, dataDirectory } = await testVolumes(t)
   await mkdir(dataDirectory)
-  const { id, path } = await volumePool(dataDirectory).open()
+  const { id, path } = await volumePool(dataPool(dataDirectory)).open()
   const wanted = {
     name: 'data',
     kind: 'claim',
@@ -186,7 +191,7 @@ test('a volume that names a folder in the trash takes it back, with another uid 
 
 test('what is in the trash is reported, the latest first, and measured', async (t) => {
   const { pool, made, order, path, id, trash } = await aPool(t)
-  const contents = diskTrash({ pool, discard: pool.discard })
+  const contents = diskTrash({ pools: onePool(pool), discard: pool.discard })
   t.same(await contents.trashed(), [])
   await writeFile(join(await made(), 'large'), Buffer.alloc(100_000))
   await pool.discard({ ...order, capacity: '5Gi', storageClass: 'disks', keepSeconds: 3600 })
@@ -224,19 +229,19 @@ test('no folder is made in the place of data that is gone', async (t) => {
 
 test('the sizes of the pool and of its volumes are measured', async (t) => {
   const { pool, made, order, id } = await aPool(t)
-  const trash = diskTrash({ pool, discard: pool.discard })
+  const trash = diskTrash({ pools: onePool(pool), discard: pool.discard })
   t.equal(await trash.isEmpty(), true)
   await writeFile(join(await made(), 'large'), Buffer.alloc(100_000))
   t.equal(await trash.isEmpty(), false)
   const [found] = await trash.volumeUsage()
-  t.match(found, { uid: 'uid-pv', claim: 'default/data' })
+  t.match(found, { uid: 'uid-pv', claim: 'default/data', pool: id })
   t.ok((found?.usedBytes ?? 0) >= 100_000)
-  const usage = await trash.poolUsage()
+  const [usage] = await trash.poolUsage()
   t.equal(usage?.id, id)
   t.ok((usage?.capacityBytes ?? 0) > 0)
   await trash.discard(order)
   t.same(await trash.volumeUsage(), [])
-  t.equal((await trash.poolUsage())?.inTrash, 1)
+  t.equal((await trash.poolUsage())[0]?.inTrash, 1)
   t.equal(await trash.isEmpty(), false)
 })
 

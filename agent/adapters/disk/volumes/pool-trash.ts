@@ -12,7 +12,7 @@ import { parseJson } from '../../../../api/text/json.ts'
 import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
 import { codeOf, isMissing } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
-import { nextRemoval, otherVolume, type VolumeRecord } from '../../../pods/volumes/volume-trash.ts'
+import { nextRemoval, otherVolume, type Room, type VolumeRecord } from '../../../pods/volumes/volume-trash.ts'
 import { removeFolder } from '../folder-removal.ts'
 import { safeFileName, type VolumeRecords, volumeRecords } from './volume-records.ts'
 
@@ -29,8 +29,6 @@ const DiscardedSchema = object({
   keptSeconds: integer,
 })
 export type Discarded = Described<typeof DiscardedSchema>
-
-type Room = { readonly capacityBytes: number; readonly availableBytes: number }
 
 export interface PoolTrash {
   /** Throws VolumeError where the folder is not, or cannot be proven to be, that of the volume and its claim. */

@@ -5,6 +5,7 @@ import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../../test/support/volumes.ts'
 import { mountMemory, unmount } from '../mounts.ts'
 import { volumePool } from './pool.ts'
+import { dataPool } from './pools.ts'
 
 const skip = skipWithout('root', isRoot())
 const volume = {
@@ -17,7 +18,7 @@ const volume = {
 
 async function aPool(t: Parameters<typeof testVolumes>[0]) {
   const { folder } = await testVolumes(t)
-  const pool = () => volumePool(folder)
+  const pool = () => volumePool(dataPool(folder))
   const { id } = await pool().open()
   return { folder, path: join(folder, 'volumes'), id, pool }
 }
@@ -126,7 +127,7 @@ test('the pool of a machine', { skip }, async (t) => {
     const { folder } = await testVolumes(t)
     await mkdir(folder, { recursive: true })
     await rename(path, join(folder, 'volumes'))
-    t.equal((await volumePool(folder).open()).id, id)
+    t.equal((await volumePool(dataPool(folder)).open()).id, id)
   })
 
   t.test('is a disk that is mounted later, if no volume was made before, and then no other one', async (t) => {
@@ -140,7 +141,7 @@ test('the pool of a machine', { skip }, async (t) => {
     t.equal(await readFile(join(await pool().folder({ ...volume, pool: disk.id }), 'file'), 'utf8'), 'precious')
     await rename(path, `${path}.disk`)
     await rename(`${path}.own`, path)
-    await t.rejects(volumePool(folder).open(), { message: new RegExp(`the pool ${disk.id} is not at`) })
+    await t.rejects(volumePool(dataPool(folder)).open(), { message: new RegExp(`the pool ${disk.id} is not at`) })
   })
 
   t.test('is an empty disk that is mounted later, if no volume was made before', async (t) => {
@@ -166,7 +167,7 @@ test('the pool of a machine', { skip }, async (t) => {
     const { folder } = await testVolumes(t)
     await mkdir(join(folder, 'volumes'))
     await writeFile(join(folder, 'volumes/photo'), '')
-    await t.rejects(volumePool(folder).open(), { message: /has files and no identity of a pool$/ })
+    await t.rejects(volumePool(dataPool(folder)).open(), { message: /has files and no identity of a pool$/ })
   })
 
   t.test('is not asked for a volume of another pool', async (t) => {

@@ -1,11 +1,11 @@
 /**
- * The pool of this machine: the folder `volumes` in the data directory, or the disk that is mounted there. A file in it has its identity. The
- * data directory remembers it: once a pool was there, a folder without it is a disk that is missing, and gets no volumes. A pool in which no
- * volume was ever made is given up for that of a disk which is mounted there later.
+ * A pool of this machine: a folder, or the disk that is mounted there. A file in it has its identity. The data directory remembers it: once a
+ * pool was there, a folder without it is a disk that is missing, and gets no volumes. A pool in which no volume was ever made is given up for
+ * that of a disk which is mounted there later.
  */
 import { randomUUID } from 'node:crypto'
 import { chmod, lstat, mkdtemp, readdir, readFile, rename } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { bool, type Described, object, optional, text } from '../../../../api/schema.ts'
 import { isPool, type Pool } from '../../../../api/storage/pools.ts'
@@ -13,6 +13,7 @@ import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts
 import { parseJson } from '../../../../api/text/json.ts'
 import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
 import { codeOf } from '../../../../daemon/errors.ts'
+import type { PoolReserve } from '../../../pods/volumes/pool-settings.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
 import { poolTrash } from './pool-trash.ts'
@@ -23,12 +24,30 @@ const IdentitySchema = object({ id: text, unused: optional(bool) })
 type Identity = Described<typeof IdentitySchema>
 
 export interface VolumePool {
+  readonly source: PoolSource
   /** Makes it at the first call. Throws VolumeError if it is missing. */
   open(): Promise<Pool>
+  /** That of its identity when it was there last, and whether volumes were made in it; undefined: it was never there. */
+  remembered(): Promise<{ readonly id: string; readonly isUsed: boolean } | undefined>
   /** Where the volume is in this pool. Makes its folder if it was never made; throws VolumeError if it is missing. */
   folder(volume: PoolVolume): Promise<string>
   /** Moves the folder of the volume to the trash. Throws VolumeError if it must not be: see `pool-trash.ts`. */
   discard(order: NodeVolumeOrder): Promise<void>
+}
+
+export type PoolSource = {
+  /** Without links. */
+  readonly path: string
+  /** The file that remembers the identity, outside of the pool. */
+  readonly memory: string
+  /** As in the configuration; undefined: the pool of the data directory. */
+  readonly name?: string
+  readonly isDefault: boolean
+  readonly reserve?: PoolReserve | undefined
+  /** The folder is made where it is missing. That of a configured path is not: its disk may be missing. */
+  readonly isMade: boolean
+  /** Mounts its disk. Throws VolumeError if it cannot be mounted. */
+  readonly attach?: () => Promise<void>
 }
 
 export type PoolVolume = {
@@ -46,31 +65,39 @@ export type PoolVolume = {
   readonly hasGroup: boolean
 }
 
-/** `dataDirectory`: without links. */
-export function volumePool(dataDirectory: string): VolumePool {
-  const path = join(dataDirectory, 'volumes')
-  const remembered = join(dataDirectory, 'pool.json')
+export function volumePool(source: PoolSource): VolumePool {
+  const { path, memory, name, isDefault, isMade, attach } = source
   const own = join(path, '.bramble')
 
   const open = async (): Promise<Pool> => {
+    await attach?.()
     const remote = await remoteMountOn(path)
     if (remote !== undefined) throw new VolumeError(`the pool ${path} is on a remote file system (${remote.type})`)
-    const known = await readIdentity(remembered)
+    const known = await readIdentity(memory)
     const found = (await readIdentity(join(own, 'pool.json')))?.id
-    const isGivenUp = known?.unused === true && (found !== undefined || (await isOtherDisk(path, dataDirectory)))
+    const isGivenUp = known?.unused === true && (found !== undefined || (await isOtherDisk(path)))
     if (known !== undefined && found !== known.id && !isGivenUp) {
       const there = found === undefined ? 'its identity is missing' : `pool ${found} is there`
       throw new VolumeError(`the pool ${known.id} is not at ${path}: ${there}. Mount its disk there`)
     }
+    if (!isMade && !(await isFolder(path))) throw new VolumeError(`the folder ${path} does not exist`)
     const id = found ?? (await made(path, own))
     // A pool that was found may have volumes.
     if (known?.id !== id) await remember({ id, ...(found === undefined && { unused: true }) })
-    return { id, path }
+    return {
+      id,
+      path,
+      ...(name !== undefined && { name }),
+      ...(isDefault !== (name === undefined) && { default: isDefault }),
+    }
   }
-  const remember = (pool: Identity) => replaceFile(remembered, `${JSON.stringify(pool)}\n`)
+  const remember = async (pool: Identity) => {
+    await makeFolder(dirname(memory))
+    await replaceFile(memory, `${JSON.stringify(pool)}\n`)
+  }
   /** Before its first volume is made. */
   const use = async (id: string) => {
-    if ((await readIdentity(remembered))?.unused === true) await remember({ id })
+    if ((await readIdentity(memory))?.unused === true) await remember({ id })
   }
 
   const openThis = async (pool: string) => {
@@ -81,7 +108,12 @@ export function volumePool(dataDirectory: string): VolumePool {
   const trash = poolTrash(path)
 
   return {
+    source,
     open,
+    async remembered() {
+      const known = await readIdentity(memory)
+      return known && { id: known.id, isUsed: known.unused !== true }
+    },
     async folder({ pool, uid, path: madeFor, claim, claimUID, hasData = false, hasGroup }) {
       await openThis(pool)
       const folder = join(path, folderName(madeFor))
@@ -135,9 +167,9 @@ async function readIdentity(path: string): Promise<Identity | undefined> {
 }
 
 /** An empty disk that is mounted there is not a disk that is missing. */
-async function isOtherDisk(path: string, dataDirectory: string): Promise<boolean> {
-  const [there, own] = [await lstat(path).catch(unlessMissing(path)), await lstat(dataDirectory)]
-  return there !== undefined && there.dev !== own.dev
+async function isOtherDisk(path: string): Promise<boolean> {
+  const [there, above] = [await lstat(path).catch(unlessMissing(path)), await lstat(dirname(path))]
+  return there !== undefined && there.dev !== above.dev
 }
 
 /** A folder with other files is not taken as a pool. A disk that was just formatted has `lost+found`. */
