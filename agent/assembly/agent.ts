@@ -86,9 +86,9 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, counters, log }
   const network = await assembleNetwork({ ...shared, ...ground, controllerUrls, engine, link })
-  const { disk, orders } = assembleVolumes(shared)
+  const { disk, orders, claims } = assembleVolumes(shared)
   const pods = assemblePods({ ...shared, disk, runtime, api: link.api, isolation: network.isolation })
-  const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
+  const pressure = assemblePressure({ ...shared, containers, pods, claims, clock, clockFor: watch.clockFor })
   const { podNetworkProblem } = engine
   const machineHealth = await assembleMachineHealth({ ...shared, health, podNetworkProblem })
   const shutdown = await assembleShutdown({ ...shared, pods, goodbye })

@@ -3,7 +3,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { AgentConfiguration } from '../configuration.ts'
-import { evictionManager } from '../eviction/eviction-manager.ts'
+import { type EvictionNeeds, evictionManager } from '../eviction/eviction-manager.ts'
 import { storageLimits } from '../eviction/storage-limits.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { podGarbageCollector } from '../pods/garbage/garbage-collector.ts'
@@ -18,6 +18,8 @@ export type PressureParts = {
   readonly containers: Containers
   readonly pods: Pick<PodManager, 'active' | 'stopped' | 'endPod' | 'needOf'>
   readonly event: (event: NodeEvent) => void
+  /** Left out: this machine has no volumes of claims. */
+  readonly claims?: EvictionNeeds['claims']
   readonly counters: Pick<AgentCounters, 'evicted'>
   readonly clock: Clock
   /** The clock of the loop of this name. */
@@ -26,7 +28,7 @@ export type PressureParts = {
 }
 
 export function assemblePressure(parts: PressureParts): readonly Loop[] {
-  const { board, configuration, containers, pods, event, counters, clock, clockFor, log } = parts
+  const { board, configuration, containers, pods, event, counters, claims, clock, clockFor, log } = parts
   const { runtime, signals, usage } = containers
   const garbage = podGarbageCollector({ runtime, pods, signals, event, clock, log }, configuration.garbage)
   const eviction = evictionManager(
@@ -35,6 +37,7 @@ export function assemblePressure(parts: PressureParts): readonly Loop[] {
       pods,
       usage,
       reclaim: garbage,
+      claims: claims ?? (async () => []),
       event,
       evicted: counters.evicted,
       clock: clockFor('eviction'),

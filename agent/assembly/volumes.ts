@@ -2,7 +2,9 @@
 import type { Log } from '../../daemon/log.ts'
 import { type DiskVolumes, volumeStore } from '../adapters/disk/volume-store.ts'
 import { knownStores } from '../adapters/disk/volumes/disk-trash.ts'
+import { poolsOnDiskOf } from '../adapters/disk/volumes/pools-on-disk.ts'
 import type { AgentConfiguration } from '../configuration.ts'
+import type { ClaimSpace } from '../eviction/claim-space.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { type VolumeOrders, volumeOrders } from '../pods/volumes/volume-orders.ts'
@@ -21,6 +23,8 @@ export type VolumeParts = {
 export function assembleVolumes({ machine, configuration, controlPlane, event, board, log }: VolumeParts): {
   readonly disk: DiskVolumes
   readonly orders: VolumeOrders
+  /** Those on the disk of the data directory. */
+  readonly claims: () => Promise<readonly ClaimSpace[]>
 } {
   const { volumes, watch } = machine
   const disk = volumeStore(volumes, configuration)
@@ -33,7 +37,11 @@ export function assembleVolumes({ machine, configuration, controlPlane, event, b
     clock: watch.clockFor('volume-orders'),
     log,
   })
-  return { disk, orders }
+  const claims = async () => {
+    const here = await poolsOnDiskOf(volumes.dataDirectory, board.pools.get() ?? [])
+    return orders.measured().volumes.filter(({ pool }) => here.has(pool))
+  }
+  return { disk, orders, claims }
 }
 
 /** The listener with that of the orders, which follows the store and the end of a connection, too. */

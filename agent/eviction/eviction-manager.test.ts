@@ -5,6 +5,7 @@ import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { agentBoard } from '../assembly/board.ts'
 import { fakeHost } from '../testing/fake-host.ts'
+import type { ClaimSpace } from './claim-space.ts'
 import type { Ending } from './evictable-pods.ts'
 import { type EvictionSettings, evictionManager } from './eviction-manager.ts'
 import type { StallSignal } from './observations.ts'
@@ -23,8 +24,14 @@ function machine(
     running = [],
     garbageBytes = 0,
     faults = {},
+    claims = [],
     ...settings
-  }: Partial<EvictionSettings> & { running?: Running[]; garbageBytes?: number; faults?: Faults } = {},
+  }: Partial<EvictionSettings> & {
+    running?: Running[]
+    garbageBytes?: number
+    faults?: Faults
+    claims?: readonly ClaimSpace[]
+  } = {},
 ) {
   const [clock, log, host] = [fakeClock(), quietLog(t), fakeHost()]
   const here = new Map(running.map((one) => [one.pod.metadata.uid ?? '', one]))
@@ -49,6 +56,7 @@ function machine(
       clock,
       log,
       writes: board,
+      claims: async () => claims,
       event: ({ reason, message }) => events.push(`${reason}: ${message}`),
       evicted: (signal) => evictions.push(signal),
       pods: {
@@ -631,4 +639,25 @@ test('how fast memory falls is measured since the last look, also when the agent
   leave(99 * mib)
   await clock.advance(1_000)
   t.same(pressures(), ['MemoryPressure'])
+})
+
+test('the claims that fill the disk are named once before pods are evicted for it', async (t) => {
+  const claims = [
+    { claim: 'default/db', usedBytes: 900 * mib },
+    { claim: 'default/small', usedBytes: 1 },
+  ]
+  const running = [{ pod: aPod({ name: 'web' }), disk: 5 }, { pod: aPod({ name: 'db' }) }]
+  const { clock, ended, events, host } = machine(t, { running, claims })
+  await clock.settle()
+  host.leave('nodefs.available', 50 * mib)
+  await clock.advance(10_000)
+  t.equal(ended.size, 1)
+  t.match(events, [
+    /^EvictionThresholdMet/,
+    /^VolumesFillDisk: Volumes of claims fill the disk .* default\/db \(900 MiB\)\. No/,
+  ])
+  host.leave('nodefs.available', 900 * mib)
+  host.leave('memory.available', 1)
+  await clock.advance(120_000)
+  t.equal(events.filter((text) => text.startsWith('VolumesFillDisk')).length, 1, 'not for memory')
 })

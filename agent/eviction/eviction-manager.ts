@@ -11,6 +11,7 @@ import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import type { PodUsage } from '../usage/usage.ts'
+import { type ClaimSpace, claimSpaceMessage } from './claim-space.ts'
 import type { EvictablePods } from './evictable-pods.ts'
 import type { NodeReclaim } from './node-reclaim.ts'
 import type { Observations, SignalSource, StallSignal } from './observations.ts'
@@ -24,6 +25,8 @@ export type EvictionNeeds = {
   readonly pods: EvictablePods
   readonly usage: Pick<PodUsage, 'podUsage' | 'podDiskUsage'>
   readonly reclaim: NodeReclaim
+  /** The volumes of claims on the disk of the agent's data, as they were measured last. */
+  readonly claims: () => Promise<readonly ClaimSpace[]>
   readonly event: (event: NodeEvent) => void
   /** A pod was chosen because of this signal. */
   readonly evicted?: (signal: string) => void
@@ -63,6 +66,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
   let last: { readonly observations: Observations; readonly atMs: number } | undefined
   let waitsForFilesystems = false
   const isDue = logInterval(clock)
+  const recordClaims = claimRecorder(needs, isDue)
 
   const look = async (): Promise<Observations> => {
     const observations = await signals.observe()
@@ -92,6 +96,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     if (threshold === undefined) return undefined
     recordTrying(threshold)
     if (await isReclaimed(threshold, observations, signal)) return undefined
+    await recordClaims(threshold, observations)
     // The message contains the amounts that met the threshold, before anything was freed, as in evictionMessage
     // (eviction/helpers.go).
     return await evictor.evictOne(threshold, observations)
@@ -148,6 +153,17 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     async run(signal) {
       while (!signal.aborted) await clock.sleep(await pass(signal), signal)
     },
+  }
+}
+
+/** Pods are evicted next, and those that fill the disk may not be among them: what is in a claim stays. */
+function claimRecorder({ claims, event }: Pick<EvictionNeeds, 'claims' | 'event'>, isDue: (what: string) => boolean) {
+  return async ({ signal }: Threshold, { observed, imagesApart }: Observations): Promise<void> => {
+    const isTheirDisk = signal === 'nodefs.available' || (signal === 'imagefs.available' && imagesApart === false)
+    if (!isTheirDisk || !isDue('VolumesFillDisk')) return
+    const capacityBytes = observed.find((one) => one.signal === signal)?.capacity ?? 0
+    const message = claimSpaceMessage(await claims(), capacityBytes)
+    if (message !== undefined) event({ type: 'Warning', reason: 'VolumesFillDisk', message })
   }
 }
 
