@@ -1,4 +1,4 @@
-/** The volumes of claims that fill a disk under pressure: no eviction frees their space, so people are told which they are. Pure. */
+/** The volumes of claims that fill a disk under pressure. No eviction frees their space, so an Event names them. Pure. */
 import { byteText } from '../../api/text/byte-text.ts'
 
 /** `claim`: `namespace/name`. */

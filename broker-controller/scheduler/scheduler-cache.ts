@@ -256,7 +256,7 @@ export function observationGate(): ObservationGate {
 }
 
 /** Heartbeats and the like make no pod fit. */
-function decidesDifferently(a: StoredObject<'nodes'>, b: StoredObject<'nodes'>): boolean {
+export function decidesDifferently(a: StoredObject<'nodes'>, b: StoredObject<'nodes'>): boolean {
   const relevant = ({ metadata, spec, status }: StoredObject<'nodes'>) => [
     ...[metadata.labels, metadata.annotations?.[poolsAnnotation], spec, status?.allocatable],
   ]
