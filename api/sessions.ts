@@ -71,6 +71,16 @@ const ExecRequestSchema = object({
 })
 export type ExecRequest = Described<typeof ExecRequestSchema>
 
+/** `send`: on the output channel; `receive`: on the input channel. `end` of the channel means that the copy is whole. */
+const VolumeCopyRequestSchema = object({
+  direction: oneOf('send', 'receive'),
+  /** UID of the PersistentVolume. */
+  uid: text,
+  move: text,
+  round: integer,
+})
+export type VolumeCopyRequest = Described<typeof VolumeCopyRequestSchema>
+
 /**
  * The first frame of the controller: a pod of the node with what is wanted of it, one of the five below; or a connection to the
  * node itself. The uid is that of the static pod where the API holds its mirror.
@@ -87,6 +97,8 @@ export const SessionRequestSchema = object({
   portForward: optional(object({ port: integer })),
   /** A connection only by the address at which others reach the pod. A field of its own: an agent that has none refuses it. */
   proxy: optional(object({ port: integer })),
+  /** A copy of a volume that is being moved, by the order of which the node has its part. */
+  volume: optional(VolumeCopyRequestSchema),
 })
 export type SessionRequest = Described<typeof SessionRequestSchema>
 

@@ -119,6 +119,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     pods,
     runtime,
     engine: engine.streams,
+    copies: disk.moves,
     view: shown,
     address: () => board.nodeStatus.get()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
     clock,

@@ -30,6 +30,7 @@ export function assembleVolumes({ machine, configuration, controlPlane, event, b
   const disk = volumeStore(volumes, configuration)
   const orders = volumeOrders({
     trash: disk.trash,
+    moves: disk.moves,
     stores: knownStores(volumes.dataDirectory),
     controlPlane,
     event,

@@ -6,6 +6,7 @@ import { aPod } from '../../api/testing/builders.ts'
 import { sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
+import { noCopies } from '../testing/no-copies.ts'
 import type { EngineStreams } from './engine-streams.ts'
 import { servePodSession } from './pod-sessions.ts'
 
@@ -131,6 +132,7 @@ function served(
     pods: () => [aRunningPod()],
     containersOf: async () => containers,
     node,
+    copies: noCopies,
     loopback: { connect: none },
     clock,
   }

@@ -11,6 +11,7 @@ import { messageOf } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { type SessionFrames, sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
+import type { VolumeCopies } from '../pods/volumes/volume-moves.ts'
 import { attachTo, runExec } from './command-session.ts'
 import type { EngineStreams } from './engine-streams.ts'
 import { sendLog } from './log-session.ts'
@@ -18,6 +19,7 @@ import { type NodeParts, serveNode } from './node-session.ts'
 import { forwardPort, forwardProxy } from './port-session.ts'
 import { SessionRefusal } from './session-refusal.ts'
 import type { OpenSession } from './session-types.ts'
+import { copyVolume } from './volume-session.ts'
 
 /** The loopback address in the network of a pod, which is not that of the machine. */
 export interface PodLoopback {
@@ -35,6 +37,7 @@ export type PodSessionNeeds = {
   readonly containersOf: (podUID: string) => Promise<readonly RuntimeContainer[]>
   readonly node: NodeParts
   readonly loopback: Pick<PodLoopback, 'connect'>
+  readonly copies: VolumeCopies
   readonly clock: Clock
 }
 
@@ -89,6 +92,7 @@ async function serve(
   needs: PodSessionNeeds,
 ): Promise<Omit<SessionStatus, 'state'>> {
   if (request.node !== undefined) return serveNode(request.node, needs.node, open)
+  if (request.volume !== undefined) return copyVolume(request.volume, needs.copies, open)
   const session: PodSession = { ...needs, ...open, pod: podOf(request, needs.pods()) }
   if (request.logs !== undefined) return sendLog(request.logs, session)
   if (request.exec !== undefined) return runExec(request.exec, session)

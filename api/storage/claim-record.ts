@@ -9,6 +9,7 @@ import { parseJson } from '../text/json.ts'
 import { type PersistentVolume, PersistentVolumeSchema } from './persistent-volume.ts'
 import { type PersistentVolumeClaim, PersistentVolumeClaimSchema } from './persistent-volume-claim.ts'
 import { poolAnnotation } from './pools.ts'
+import { moveAnnotation, moveToAnnotation } from './volume-move.ts'
 import { volumeAnnotations } from './volume-names.ts'
 import { volumeDataFinalizer } from './volume-orders.ts'
 
@@ -19,6 +20,8 @@ const longestRecord = 4096
 const keptAnnotations: readonly string[] = [
   ...Object.values(volumeAnnotations),
   poolAnnotation,
+  moveAnnotation,
+  moveToAnnotation,
   'meta.helm.sh/release-name',
   'meta.helm.sh/release-namespace',
 ]

@@ -1,8 +1,12 @@
 /** The messages about volumes in pools: orders for a node, and what it reports. See docs/mqtt.md. */
-import { type Described, integer, list, object, optional, text } from '../schema.ts'
+import { bool, type Described, integer, list, object, optional, text } from '../schema.ts'
 
 export const VolumeOrderSchema = object({
-  /** `trash`: the folder goes to the trash of its pool. A node does nothing about an order of another kind. */
+  /**
+   * `trash`: the folder goes to the trash of its pool. With `move`, at the source: `send`: it may be copied; `hold`: also, and no pod gets it;
+   * `release`: pods get it again. At the target: `receive`: a copy may come; `keep`: it becomes the folder; `remove`: it goes. A node does nothing
+   * about an order of another kind.
+   */
   kind: text,
   /** Name and uid of the PersistentVolume. */
   volume: text,
@@ -19,6 +23,8 @@ export const VolumeOrderSchema = object({
   storageClass: optional(text),
   /** How long it stays in the trash; left out: 7 days. */
   keepSeconds: optional(integer),
+  /** Of orders for a move to another pool: which one, which of its copies, and how much it is about. */
+  move: optional(object({ id: text, round: integer, bytes: optional(integer) })),
 })
 export type NodeVolumeOrder = Described<typeof VolumeOrderSchema>
 
@@ -69,6 +75,34 @@ const TrashedVolumeSchema = object({
 })
 export type TrashedVolume = Described<typeof TrashedVolumeSchema>
 
+const CopyResultSchema = object({
+  /** Of the copies of a move: 1 is the first. */
+  round: integer,
+  files: integer,
+  bytes: integer,
+  /** Over names, kinds, owners, modes, times and contents. */
+  digest: text,
+})
+export type CopyResult = Described<typeof CopyResultSchema>
+
+const MoveReportSchema = object({
+  /** Of the PersistentVolume, and of the move. */
+  uid: text,
+  id: text,
+  /** At the source: no pod has the volume or gets it, and what it has sent whole since; pods get it again. */
+  held: optional(bool),
+  sent: optional(CopyResultSchema),
+  released: optional(bool),
+  /** At the target: the last copy; it is the folder of the volume; nothing of the move is left; why it cannot receive. */
+  received: optional(CopyResultSchema),
+  kept: optional(bool),
+  removed: optional(bool),
+  refusal: optional(text),
+  /** What the order waits for. */
+  waits: optional(text),
+})
+export type MoveReport = Described<typeof MoveReportSchema>
+
 /** Of the node, whole. Orders are named by the uid of their volume. */
 export const StorageMessageSchema = object({
   done: list(text),
@@ -77,6 +111,8 @@ export const StorageMessageSchema = object({
   volumes: optional(list(VolumeUsageSchema)),
   /** What is in the trash of its pools, the latest first. */
   trash: optional(list(TrashedVolumeSchema)),
+  /** Left out: the agent is of a version that does not move volumes. */
+  moves: optional(list(MoveReportSchema)),
 })
 export type StorageMessage = Described<typeof StorageMessageSchema>
 

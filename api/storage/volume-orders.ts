@@ -3,6 +3,7 @@ import type { PersistentVolume } from './persistent-volume.ts'
 import { localProvisioner, poolAnnotation } from './pools.ts'
 import { trashAnnotation, trashSeconds } from './trash-time.ts'
 import type { NodeVolumeOrder } from './volume-messages.ts'
+import { moveOf } from './volume-move.ts'
 import { volumeAnnotations } from './volume-names.ts'
 
 /** Holds a PersistentVolume that is being deleted until its node confirms that the data is in the trash. */
@@ -25,6 +26,8 @@ export function deletionOrder(volume: PersistentVolume): NodeVolumeOrder | undef
   const pool = poolOfVolume(volume)
   if (pool === undefined || local === undefined || deletionTimestamp === undefined) return undefined
   if (persistentVolumeReclaimPolicy !== 'Delete' || !finalizers.includes(volumeDataFinalizer)) return undefined
+  // Its data is at two places: the move ends first.
+  if (moveOf(volume) !== undefined) return undefined
   // Bound: its claim goes first. Without a phase the binder has not looked for the claim.
   if (!['Available', 'Released', 'Failed'].includes(volume.status?.phase ?? '')) return undefined
   return {

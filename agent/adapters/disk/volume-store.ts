@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import { withinOr } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { ConfiguredPool } from '../../pods/volumes/pool-settings.ts'
+import type { VolumeCopies, VolumeMoves } from '../../pods/volumes/volume-moves.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
 import type { VolumeTrash } from '../../pods/volumes/volume-trash.ts'
 import { hasFiles, replaceFiles } from './atomic-files.ts'
@@ -21,6 +22,7 @@ import { remoteMountOn } from './remote/remote-mounts.ts'
 import { shareMounts } from './shares/share-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
 import { type ClaimVolumes, claimVolumes } from './volumes/claim-volumes.ts'
+import { diskMoves } from './volumes/disk-moves.ts'
 import { diskTrash } from './volumes/disk-trash.ts'
 import { checkHostPath } from './volumes/host-files.ts'
 import { type VolumePools, volumePools } from './volumes/pools.ts'
@@ -43,6 +45,7 @@ export async function volumeFolders(dataDir: string): Promise<VolumeFolders> {
 export interface DiskVolumes extends VolumeStore {
   readonly trash: VolumeTrash
   readonly pools: VolumePools
+  readonly moves: VolumeMoves & VolumeCopies
 }
 
 export type VolumeStoreOptions = { readonly remote?: RemoteFiles; readonly pools?: readonly ConfiguredPool[] }
@@ -111,6 +114,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
   return {
     pools,
     trash: diskTrash({ pools, discard: claims.discard }),
+    moves: diskMoves({ pools, whileUnused: claims.whileUnused }),
     place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),
     part: (podUID, volume, subPath, mount) => described(subPath, () => part(podUID, volume, subPath, mount)),
     silence: (path) => silenceAt(path, remote),

@@ -43,3 +43,19 @@ test('a message has no more orders than a node reports', async (t) => {
   })
   t.equal(decoded.ok && decoded.value.message.orders.length, 256)
 })
+
+test('an order for a move is used with a move whose id and round can be in a file name, and not without', async (t) => {
+  const move = { id: '0123abcd', round: 1 }
+  const kinds = ['send', 'hold', 'release', 'receive', 'keep', 'remove']
+  const usable = (part: object) => {
+    const decoded = decodeOrders({ ...head, orders: [{ ...order, ...part }] })
+    return decoded.ok && decoded.value.message.orders.length === 1
+  }
+  for (const kind of kinds) {
+    t.ok(usable({ kind, move }))
+    t.notOk(usable({ kind }))
+    for (const wrong of [{ id: '../../x' }, { id: '0123ABCD' }, { id: '0123abcd0' }, { round: 0 }, { round: 1.5 }])
+      t.notOk(usable({ kind, move: { ...move, ...wrong } }), JSON.stringify(wrong))
+  }
+  t.notOk(usable({ kind: 'format', move }))
+})

@@ -8,6 +8,7 @@ import {
   VolumeOrderSchema,
   type VolumesMessage,
 } from '../../../api/storage/volume-messages.ts'
+import { isMoveID } from '../../../api/storage/volume-move.ts'
 import { isObject } from '../../../api/text/json.ts'
 
 type ReceivedOrders = { readonly message: VolumesMessage; readonly problems: readonly string[] }
@@ -22,7 +23,7 @@ export function decodeOrders(input: unknown): Decoded<ReceivedOrders> {
   const problems: string[] = []
   for (const item of envelope.value.orders.slice(0, mostOrders)) {
     const decoded = decode(VolumeOrderSchema, item)
-    if (decoded.ok && decoded.value.kind === 'trash' && isUsable(decoded.value)) orders.push(decoded.value)
+    if (decoded.ok && isKnown(decoded.value) && isUsable(decoded.value)) orders.push(decoded.value)
     else problems.push(`the order ${describe(item)}`)
   }
   return { ok: true, value: { message: { ...envelope.value, orders }, problems }, unknownFields: [] }
@@ -31,6 +32,13 @@ export function decodeOrders(input: unknown): Decoded<ReceivedOrders> {
 function describe(item: unknown): string {
   const [kind, volume] = ['kind', 'volume'].map((field) => (isObject(item) ? String(item[field]).slice(0, 64) : '?'))
   return JSON.stringify(`${kind} ${volume}`)
+}
+
+const moveKinds: readonly string[] = ['send', 'hold', 'release', 'receive', 'keep', 'remove']
+
+function isKnown({ kind, move }: NodeVolumeOrder): boolean {
+  if (kind === 'trash') return true
+  return moveKinds.includes(kind) && move !== undefined && isMoveID(move.id) && move.round > 0
 }
 
 function isUsable({ uid, pool, folder, volume, claim = '', claimUID = '' }: NodeVolumeOrder): boolean {

@@ -19,6 +19,7 @@ function aNode(t: Test, known: readonly string[] = []) {
   const discarded: string[] = []
   const mounted = new Set<string>()
   const saved: (readonly string[])[] = []
+  const followed: (readonly string[])[] = []
   let [age, pool] = [0, { id: 'p', capacityBytes: 2 ** 40, availableBytes: 2 ** 39 }]
   let state: PoolState = { id: 'p', path: '/pool' }
   const events: string[] = []
@@ -39,6 +40,13 @@ function aNode(t: Test, known: readonly string[] = []) {
       trashed: async () =>
         discarded.map((uid) => ({ uid, pool: 'p', volume: uid, folder: uid, keptSeconds: 0, keepSeconds: 60 })),
     },
+    moves: {
+      async follow(orders) {
+        followed.push(orders.map(({ kind, uid }) => `${kind} ${uid}`))
+        return orders.map(({ uid, move }) => ({ uid, id: move?.id ?? '', held: true }))
+      },
+      onChange: () => undefined,
+    },
     stores: { load: async () => known, save: async (stores) => void saved.push(stores) },
     controlPlane,
     event: ({ reason }) => void events.push(reason),
@@ -54,7 +62,7 @@ function aNode(t: Test, known: readonly string[] = []) {
   })
   let version = 0
   return {
-    ...{ clock, discarded, mounted, saved, orders, events, present },
+    ...{ clock, discarded, mounted, saved, orders, events, present, followed },
     findPool(found: PoolState) {
       state = found
     },
@@ -63,7 +71,11 @@ function aNode(t: Test, known: readonly string[] = []) {
       pool = { ...pool, availableBytes: 2 ** 38 }
     },
     reports: controlPlane.storage,
-    async receive(store: string, uids: readonly string[], message: { epoch?: string; version?: number } = {}) {
+    async receive(
+      store: string,
+      uids: readonly string[],
+      message: { epoch?: string; version?: number; orders?: readonly NodeVolumeOrder[] } = {},
+    ) {
       orders.listener.store(store)
       version += 1
       orders.listener.volumes({ epoch: 'e', version, store, orders: uids.map(anOrder), ...message })
@@ -82,6 +94,22 @@ test('the orders of the known store are followed, and reported', async (t) => {
   t.match(reports.at(-1), { done: ['v2'] })
   await receive('a', [])
   t.match(reports.at(-1), { done: [], refused: [] })
+})
+
+test('orders for moves are followed for a known store alone, again until they are gone, and reported', async (t) => {
+  const { receive, clock, followed, reports } = aNode(t, ['a'])
+  const order = { ...anOrder('v1'), kind: 'hold', move: { id: '0123abcd', round: 1 } }
+  await receive('b', [], { orders: [order] })
+  t.same(followed.at(-1), [], 'the store is new')
+  t.same(reports.at(-1)?.moves, [])
+  await receive('a', [], { orders: [anOrder('v2'), order] })
+  t.same(followed.at(-1), ['hold v1'])
+  t.match(reports.at(-1), { done: ['v2'], moves: [{ uid: 'v1', id: '0123abcd', held: true }] })
+  const count = followed.length
+  await clock.advance(minute)
+  t.ok(followed.length > count)
+  await receive('a', [], { orders: [] })
+  t.same([followed.at(-1), reports.at(-1)?.moves], [[], []])
 })
 
 test('another store is obeyed after ten minutes, and the one before not again', async (t) => {

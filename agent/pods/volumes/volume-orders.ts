@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Pool } from '../../../api/storage/pools.ts'
 import type {
+  MoveReport,
   NodeVolumeOrder,
   PoolUsage,
   StorageMessage,
@@ -21,11 +22,13 @@ import type { NodeEvent } from '../../node/status/node-event.ts'
 import { poolEvents } from './pool-presence.ts'
 import { reportedUsage, type StorageUsage } from './reported-usage.ts'
 import { distrust, type StoreTrust, trustAfter, trustWaitMs } from './store-trust.ts'
+import type { VolumeMoves } from './volume-moves.ts'
 import { VolumeError } from './volume-store.ts'
 import type { CountedVolume, KnownStores, PoolState, VolumeTrash } from './volume-trash.ts'
 
 export type VolumeOrdersNeeds = {
   readonly trash: VolumeTrash
+  readonly moves: VolumeMoves
   readonly stores: KnownStores
   readonly controlPlane: Pick<ControlPlane, 'reportStorage'>
   readonly event: (event: NodeEvent) => void
@@ -49,10 +52,11 @@ const retryMs = 15_000
 const ageMs = 3600_000
 
 /** Follows the orders of one message after another, and remembers what became of each. */
-function orderFollower({ trash, stores, clock, log }: VolumeOrdersNeeds) {
+function orderFollower({ trash, moves, stores, clock, log }: VolumeOrdersNeeds) {
   const finished = new Set<string>()
   const refusals = new Map<string, string>()
   let trust: StoreTrust | undefined
+  let moving: readonly MoveReport[] = []
 
   const renewTrust = async (store: string | undefined): Promise<StoreTrust> => {
     const before = trust ?? { known: await stores.load() }
@@ -87,7 +91,10 @@ function orderFollower({ trash, stores, clock, log }: VolumeOrdersNeeds) {
       const wanted = new Set(message?.orders.map(({ uid }) => uid))
       for (const uid of finished) if (!wanted.has(uid)) finished.delete(uid)
       for (const uid of refusals.keys()) if (!wanted.has(uid)) refusals.delete(uid)
-      for (const order of message?.orders ?? []) {
+      const all = message?.orders ?? []
+      const isObeyed = message !== undefined && distrust(trust, message.store) === undefined
+      moving = await moves.follow(isObeyed ? all.filter(({ kind }) => kind !== 'trash') : [])
+      for (const order of all.filter(({ kind }) => kind === 'trash')) {
         if (message === undefined || !isCurrent()) break
         if (finished.has(order.uid)) continue
         const reason = await follow(order, message.store, trust)
@@ -100,7 +107,8 @@ function orderFollower({ trash, stores, clock, log }: VolumeOrdersNeeds) {
       }
       return isDone
     },
-    outcome: (orders: readonly NodeVolumeOrder[]): Pick<StorageMessage, 'done' | 'refused'> => ({
+    outcome: (orders: readonly NodeVolumeOrder[]): Pick<StorageMessage, 'done' | 'refused' | 'moves'> => ({
+      moves: moving,
       done: orders.flatMap(({ uid }) => (finished.has(uid) ? [uid] : [])),
       refused: orders.flatMap(({ uid }) => {
         const reason = refusals.get(uid)
@@ -109,22 +117,24 @@ function orderFollower({ trash, stores, clock, log }: VolumeOrdersNeeds) {
     }),
     /** When to follow the same orders again. */
     waitMs() {
-      const waitMs = refusals.size > 0 ? retryMs : roundMs
+      const isWaiting = refusals.size > 0 || moving.some(({ waits }) => waits !== undefined)
+      const waitMs = isWaiting ? retryMs : roundMs
       return Math.min(waitMs, (trust && trustWaitMs(trust, clock.monotonicMs())) ?? waitMs)
     },
   }
 }
 
 export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
-  const { trash, controlPlane, event, writes, clock, log } = needs
+  const { trash, moves, controlPlane, event, writes, clock, log } = needs
   const bell = alarm(clock)
+  moves.onChange(() => bell.ring())
   const follower = orderFollower(needs)
   let store: string | undefined
   let message: VolumesMessage | undefined
   let usage: StorageUsage = {}
   let measured: Measured = { pools: [], volumes: [] }
   let presence: readonly PoolState[] = []
-  let reported: StorageMessage = { done: [], refused: [] }
+  let reported: StorageMessage = { done: [], refused: [], moves: [] }
 
   const report = () => {
     const next: StorageMessage = { ...follower.outcome(message?.orders ?? []), ...usage }

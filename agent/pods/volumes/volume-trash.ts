@@ -76,6 +76,6 @@ export function staysFull(wasFull: boolean, room: Room): boolean {
 }
 
 /** Less than the reserve is free. */
-function isFull(room: Room | undefined): boolean {
+export function isFull(room: Room | undefined): boolean {
   return room !== undefined && room.availableBytes < keptFreeBytes(room.reserve, room.capacityBytes)
 }

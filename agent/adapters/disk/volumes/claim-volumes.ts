@@ -17,6 +17,7 @@ import { remoteMountOn } from '../remote/remote-mounts.ts'
 import type { ShareMounts } from '../shares/share-mounts.ts'
 import { giveToGroup } from './group-ownership.ts'
 import { checkHostPath, checkLocalPath } from './host-files.ts'
+import type { VolumePool } from './pool.ts'
 import type { VolumePools } from './pools.ts'
 
 export interface ClaimVolumes {
@@ -32,6 +33,8 @@ export interface ClaimVolumes {
   release(): Promise<void>
   /** Moves the folder of the volume to the trash of its pool, unless a pod has it. */
   discard(order: NodeVolumeOrder): Promise<void>
+  /** Does this unless a pod has the volume; none gets it meanwhile. Throws VolumeError if one has. */
+  whileUnused<T>(order: NodeVolumeOrder, act: (pool: VolumePool) => Promise<T>): Promise<T>
 }
 
 export type ClaimVolumesNeeds = {
@@ -100,6 +103,17 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   const othersHave = async (uid: string, podUID: string): Promise<boolean> =>
     (await podWith((placed) => placed.uid === uid, podUID)) !== undefined
 
+  const whileUnused: ClaimVolumes['whileUnused'] = (order, act) =>
+    inTurn(order.uid, async () => {
+      const pool = await pools.withID(order.pool)
+      const folder = join(pool.source.path, order.folder)
+      // Another volume may have the same folder, or a part of it.
+      const isIt = (placed: Placed) => placed.uid === order.uid || `${placed.path}/`.startsWith(`${folder}/`)
+      const pod = await podWith(isIt)
+      if (pod !== undefined) throw new VolumeError(`the pod with the UID ${pod} has it mounted`)
+      return await act(pool)
+    })
+
   return {
     place: (podUID, name, volume) =>
       inTurn(volume.uid, async () => {
@@ -134,16 +148,8 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
       }
     },
     stop: changes.stop,
-    discard: (order) =>
-      inTurn(order.uid, async () => {
-        const pool = await pools.withID(order.pool)
-        const folder = join(pool.source.path, order.folder)
-        // Another volume may have the same folder, or a part of it.
-        const isIt = (placed: Placed) => placed.uid === order.uid || `${placed.path}/`.startsWith(`${folder}/`)
-        const pod = await podWith(isIt)
-        if (pod !== undefined) throw new VolumeError(`the pod with the UID ${pod} has it mounted`)
-        await pool.discard(order)
-      }),
+    discard: (order) => whileUnused(order, (pool) => pool.discard(order)),
+    whileUnused,
   }
 }
 

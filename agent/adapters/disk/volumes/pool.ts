@@ -16,6 +16,7 @@ import { codeOf } from '../../../../daemon/errors.ts'
 import type { PoolReserve } from '../../../pods/volumes/pool-settings.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
+import { poolMoves } from './pool-moves.ts'
 import { poolTrash } from './pool-trash.ts'
 import { volumeRecords } from './volume-records.ts'
 
@@ -33,6 +34,8 @@ export interface VolumePool {
   folder(volume: PoolVolume): Promise<string>
   /** Moves the folder of the volume to the trash. Throws VolumeError if it must not be: see `pool-trash.ts`. */
   discard(order: NodeVolumeOrder): Promise<void>
+  /** It has volumes from now on: it is not given up for another disk. */
+  use(): Promise<void>
 }
 
 export type PoolSource = {
@@ -96,8 +99,9 @@ export function volumePool(source: PoolSource): VolumePool {
     await replaceFile(memory, `${JSON.stringify(pool)}\n`)
   }
   /** Before its first volume is made. */
-  const use = async (id: string) => {
-    if ((await readIdentity(memory))?.unused === true) await remember({ id })
+  const use = async () => {
+    const known = await readIdentity(memory)
+    if (known?.unused === true) await remember({ id: known.id })
   }
 
   const openThis = async (pool: string) => {
@@ -106,6 +110,7 @@ export function volumePool(source: PoolSource): VolumePool {
   }
   const records = volumeRecords(own)
   const trash = poolTrash(path)
+  const moves = poolMoves(path)
 
   return {
     source,
@@ -114,9 +119,13 @@ export function volumePool(source: PoolSource): VolumePool {
       const known = await readIdentity(memory)
       return known && { id: known.id, isUsed: known.unused !== true }
     },
+    use,
     async folder({ pool, uid, path: madeFor, claim, claimUID, hasData = false, hasGroup }) {
       await openThis(pool)
       const folder = join(path, folderName(madeFor))
+      const held = await moves.held(uid)
+      if (held !== undefined)
+        throw new VolumeError(`its data is being moved to another pool, or was (move ${held.id}, in ${own}/moves)`)
       const before = await records.read(uid)
       const earlier = before === undefined ? await records.ofFolder(basename(folder), uid) : undefined
       if (!(await isFolder(folder))) {
@@ -126,7 +135,7 @@ export function volumePool(source: PoolSource): VolumePool {
         }
         if (await trash.has(uid)) throw new VolumeError(`its data is in the trash of the pool ${pool}`)
         // A PersistentVolume that names a folder in the trash takes it back.
-        await use(pool)
+        await use()
         const isRestored = await trash.restore(basename(folder))
         if (!isRestored && hasData)
           throw new VolumeError(`the folder ${folder} is missing, and not in the trash of the pool ${pool}`)

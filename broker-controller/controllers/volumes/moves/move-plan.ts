@@ -3,19 +3,16 @@
  * goes on, or rolls back. Until the volume is rewritten the copy at the source is the data; from then on it is the one at the target. Pure.
  */
 
+import type { CopyResult } from '../../../../api/storage/volume-messages.ts'
+import type { VolumeMove } from '../../../../api/storage/volume-move.ts'
+
 /**
  * `copy`: while its pods run. `hold`: they stop, and none starts. `delta`: what has changed since. `place`: the volume is rewritten, and the copy gets
  * its folder. `clean`: the old copy goes to the trash. `rollback`: what is left at the target is removed, and pods start at the source again.
+ * `round`: of copies: the first one has 1, and each that follows is one more.
  */
-export type MovePhase = 'copy' | 'hold' | 'delta' | 'place' | 'clean' | 'rollback'
-
-export type MoveState = {
-  /** New for each move: what a node keeps of another one does not count. */
-  readonly id: string
-  readonly phase: MovePhase
-  /** Of copies: the first one has 1, and each that follows is one more. */
-  readonly round: number
-}
+export type MoveState = Pick<VolumeMove, 'id' | 'phase' | 'round'>
+export type MovePhase = MoveState['phase']
 
 /** What the node with the data reports of this move; undefined: nothing since the controller started. */
 export type SourceReport = {
@@ -40,14 +37,6 @@ export type TargetReport = {
   readonly isRemoved: boolean
   /** Why it cannot receive, such as the space that is missing. */
   readonly refusal?: string
-}
-
-/** The digest is over names, kinds, sizes, owners, modes, times and contents. */
-export type CopyResult = {
-  readonly round: number
-  readonly files: number
-  readonly bytes: number
-  readonly digest: string
 }
 
 export type MoveFacts = {

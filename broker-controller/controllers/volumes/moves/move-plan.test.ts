@@ -1,13 +1,7 @@
 import { test } from 'tap'
-import { seededRandom } from '../../../daemon/testing/seeded-random.ts'
-import {
-  type CopyResult,
-  type MoveFacts,
-  type MovePhase,
-  planMove,
-  type SourceReport,
-  type TargetReport,
-} from './move-plan.ts'
+import type { CopyResult } from '../../../../api/storage/volume-messages.ts'
+import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
+import { type MoveFacts, type MovePhase, planMove, type SourceReport, type TargetReport } from './move-plan.ts'
 
 const id = 'm-1'
 const result = (round: number, digest = 'd'): CopyResult => ({ round, files: 1, bytes: 1, digest })

@@ -1,0 +1,269 @@
+/** VolumeMoves and VolumeCopies on the pool of this machine. */
+import { lstat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CopyResult, MoveReport, NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
+import { messageOf } from '../../../../daemon/errors.ts'
+import type { VolumeCopies, VolumeMoves, WantedCopy } from '../../../pods/volumes/volume-moves.ts'
+import { VolumeError } from '../../../pods/volumes/volume-store.ts'
+import { isFull, otherVolume, type Room } from '../../../pods/volumes/volume-trash.ts'
+import { filesystemUsage } from '../filesystem-usage.ts'
+import { runBounded } from '../remote/bounded-child.ts'
+import { copyResult } from './copy-digest.ts'
+import { poolMoves } from './pool-moves.ts'
+import type { VolumePools } from './pools.ts'
+import { receiveCopy, sendCopy } from './volume-copy.ts'
+import { volumeRecords } from './volume-records.ts'
+
+export type DiskMovesNeeds = {
+  readonly pools: Pick<VolumePools, 'withID'>
+  /** Throws VolumeError while a pod has the volume. */
+  readonly whileUnused: <T>(order: NodeVolumeOrder, act: () => Promise<T>) => Promise<T>
+  readonly room?: (path: string) => Promise<Room | undefined>
+  /** What was written there is on the disk. */
+  readonly flush?: (folder: string) => Promise<void>
+}
+
+/** By volume: of which move, and why. */
+type Refusals = Map<string, { readonly id: string; readonly reason: string }>
+
+type Running = { readonly stop: AbortController; readonly done: Promise<unknown> }
+
+const syncMs = 30 * 60_000
+/** Times of files are those of the last tick of the kernel's clock. */
+const tickMs = 2_000
+/** The free space is read so often while a copy comes. */
+const roomBytes = 64 * 2 ** 20
+
+export function diskMoves({
+  pools,
+  whileUnused,
+  room = filesystemUsage(),
+  flush = syncFilesystem,
+}: DiskMovesNeeds): VolumeMoves & VolumeCopies {
+  const active = new Map<string, NodeVolumeOrder>()
+  /** Copies that are sent or received now, by volume. */
+  const running = new Map<string, Running>()
+  /** Contents that were read, and why a copy cannot be received, by volume. */
+  const contents = new Map<string, Map<string, string>>()
+  const refusals: Refusals = new Map()
+  let notify: () => void = () => undefined
+
+  const stopCopy = async (uid: string) => {
+    const copy = running.get(uid)
+    copy?.stop.abort()
+    await copy?.done.catch(() => undefined)
+  }
+
+  /** The part of one volume at a time. It ends with its order. */
+  const copying = async (
+    wanted: WantedCopy,
+    kinds: readonly string[],
+    outer: AbortSignal,
+    act: (order: NodeVolumeOrder, signal: AbortSignal) => Promise<void>,
+  ) => {
+    const { uid, move, round } = wanted
+    const order = active.get(uid)
+    if (order === undefined || !kinds.includes(order.kind) || order.move?.id !== move || order.move.round !== round)
+      throw new VolumeError(`no order asks for the copy ${round} of the move ${move}`)
+    if (running.has(uid)) throw new VolumeError('the volume is being copied already')
+    const stop = new AbortController()
+    const done = act(order, AbortSignal.any([outer, stop.signal]))
+    running.set(uid, { stop, done })
+    try {
+      await done
+    } finally {
+      running.delete(uid)
+      notify()
+    }
+  }
+
+  return {
+    onChange(listener) {
+      notify = listener
+    },
+    async follow(orders) {
+      const wanted = new Map(orders.map((order) => [order.uid, order]))
+      for (const [uid, before] of active) {
+        const now = wanted.get(uid)
+        const isSame = now?.move?.id === before.move?.id && now?.move?.round === before.move?.round
+        if (!isSame || now?.kind !== before.kind) await stopCopy(uid)
+        if (now === undefined) {
+          for (const map of [contents, refusals]) map.delete(uid)
+          await (await openedPool(pools, before).catch(() => undefined))?.moves.removeSnapshots(uid)
+        }
+        active.delete(uid)
+      }
+      for (const [uid, order] of wanted) active.set(uid, order)
+      const reports: MoveReport[] = []
+      for (const order of wanted.values()) {
+        const [uid, id] = [order.uid, order.move?.id ?? '']
+        const found = await followOne({ pools, whileUnused, refusals }, order, id).catch((error: unknown) => {
+          if (!(error instanceof VolumeError)) throw error
+          return { waits: messageOf(error) }
+        })
+        reports.push({ uid, id, ...found })
+      }
+      return reports
+    },
+    send: (wanted, send, signal) =>
+      copying(wanted, ['send', 'hold'], signal, async (order, stop) => {
+        const { uid, round } = { ...order, ...wanted }
+        const { path, moves } = await openedPool(pools, order)
+        const folder = await folderOfVolume(path, order)
+        const isHeld = order.kind === 'hold'
+        if (isHeld && (await moves.held(uid))?.id !== wanted.move) throw new VolumeError('the volume is not held')
+        const beforeMs = Date.now() - tickMs
+        await flush(folder)
+        const known = { hashes: knownOf(contents, uid), beforeMs }
+        const result = await copyResult(folder, round, known, stop).catch(unlessLive(isHeld, stop))
+        // The second copy has what has changed since the first. After one that differed all is copied again.
+        const since = round === 2 ? await ifThere(await moves.snapshot(uid, 1)) : undefined
+        const snapshot = await moves.snapshot(uid, round)
+        await sendCopy({ folder, since, snapshot, isLive: !isHeld }, send, stop)
+        if (isHeld && result !== undefined) await moves.saveSent(uid, wanted.move, result)
+      }),
+    receive: (wanted, next, signal) =>
+      copying(wanted, ['receive'], signal, (order, stop) =>
+        receiveInto({ pools, room, flush, refusals, hashes: knownOf(contents, wanted.uid) }, order, {
+          wanted,
+          next,
+          signal: stop,
+        }),
+      ),
+  }
+}
+
+type Following = Pick<DiskMovesNeeds, 'pools' | 'whileUnused'> & { readonly refusals: Refusals }
+
+/** Does again what was done before. */
+async function followOne(
+  { pools, whileUnused, refusals }: Following,
+  order: NodeVolumeOrder,
+  id: string,
+): Promise<Omit<MoveReport, 'uid' | 'id'>> {
+  const { uid, kind } = order
+  const { pool, moves } = await openedPool(pools, order)
+  switch (kind) {
+    case 'hold': {
+      const before = await moves.held(uid)
+      const held = before?.id === id ? before : await whileUnused(order, () => moves.hold(uid, id))
+      return { held: true, ...(held.sent && { sent: held.sent }) }
+    }
+    case 'release':
+      await moves.release(uid)
+      return { released: true }
+    case 'receive': {
+      const [received, refused] = [await moves.received(uid, id), refusals.get(uid)]
+      return { ...(received && { received }), ...(refused?.id === id && { refusal: refused.reason }) }
+    }
+    case 'keep':
+      await pool.use()
+      await moves.keep(order, id)
+      return { kept: true }
+    case 'remove':
+      await moves.remove(uid)
+      return { removed: true }
+    default:
+      return {}
+  }
+}
+
+async function openedPool(pools: DiskMovesNeeds['pools'], order: NodeVolumeOrder) {
+  const pool = await pools.withID(order.pool)
+  const { path } = pool.source
+  return { pool, path, moves: poolMoves(path) }
+}
+
+type Receiving = Pick<DiskMovesNeeds, 'pools'> &
+  Required<Pick<DiskMovesNeeds, 'room' | 'flush'>> & {
+    readonly refusals: Refusals
+    readonly hashes: Map<string, string>
+  }
+type Incoming = {
+  readonly wanted: WantedCopy
+  readonly next: () => Promise<Buffer | undefined>
+  readonly signal: AbortSignal
+}
+
+/** Notes why it cannot be received if there is not enough space. */
+async function receiveInto(
+  { pools, room, flush, refusals, hashes }: Receiving,
+  order: NodeVolumeOrder,
+  { wanted, next, signal }: Incoming,
+): Promise<void> {
+  const { uid, move: id, round } = wanted
+  const { pool, path, moves } = await openedPool(pools, order)
+  const refuse = (reason: string) => {
+    refusals.set(uid, { id, reason })
+    throw new VolumeError(reason)
+  }
+  const checkRoom = async (bytes: number) => {
+    const found = await room(path)
+    if (found === undefined) return
+    const availableBytes = found.availableBytes - bytes
+    if (isFull({ ...found, availableBytes, reserve: pool.source.reserve }))
+      refuse(`the pool ${order.pool} has not enough free space`)
+  }
+  await checkRoom(round === 1 ? (order.move?.bytes ?? 0) : 0)
+  await pool.use()
+  const data = await moves.incoming(uid, id)
+  await moves.saveReceived(uid, id, undefined)
+  let unchecked = 0
+  const counted = async () => {
+    const piece = await next()
+    unchecked += piece?.length ?? 0
+    if (unchecked >= roomBytes) {
+      unchecked = 0
+      await checkRoom(0)
+    }
+    return piece
+  }
+  await receiveCopy(data, counted, signal).catch((error: unknown) => {
+    if (/No space left on device|Disk quota exceeded/.test(messageOf(error)))
+      refuse(`the pool ${order.pool} has not enough free space`)
+    throw error
+  })
+  await flush(data)
+  // Nothing else writes there: each change is one of the times.
+  const known = { hashes, beforeMs: Number.POSITIVE_INFINITY }
+  const result: CopyResult = await copyResult(data, round, known, signal)
+  await moves.saveReceived(uid, id, result)
+}
+
+function knownOf(contents: Map<string, Map<string, string>>, uid: string): Map<string, string> {
+  const hashes = contents.get(uid) ?? new Map<string, string>()
+  contents.set(uid, hashes)
+  return hashes
+}
+
+/** It is the one that the pool has noted for the volume. */
+async function folderOfVolume(path: string, order: NodeVolumeOrder): Promise<string> {
+  const folder = join(path, order.folder)
+  const record = await volumeRecords(join(path, '.bramble')).read(order.uid)
+  const other = record && otherVolume(record, order)
+  if (other !== undefined) throw new VolumeError(other)
+  const found = await lstat(folder).catch(() => undefined)
+  if (found?.isDirectory() !== true) throw new VolumeError(`the folder ${folder} does not exist`)
+  return folder
+}
+
+async function syncFilesystem(folder: string): Promise<void> {
+  const { code, stderr } = await runBounded({
+    key: `sync ${folder}`,
+    command: ['sync', '-f', folder],
+    deadlineMs: syncMs,
+  })
+  if (code !== 0) throw new VolumeError(`sync of ${folder} failed: ${stderr.trim()}`)
+}
+
+async function ifThere(path: string): Promise<string | undefined> {
+  return (await lstat(path).catch(() => undefined)) === undefined ? undefined : path
+}
+
+/** While pods write, files come and go: only what was read is kept then. */
+function unlessLive(isHeld: boolean, signal: AbortSignal): (error: unknown) => undefined {
+  return (error) => {
+    if (isHeld || signal.aborted || error instanceof VolumeError) throw error
+    return undefined
+  }
+}

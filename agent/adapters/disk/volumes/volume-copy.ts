@@ -1,0 +1,108 @@
+/**
+ * Copies of a volume as archives of tar: owners, modes, times, links, hard links, extended attributes, lists of access and holes are kept. The
+ * first one has everything; the next has what has changed since, and which names are gone (incremental dumps of GNU tar).
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFile, rename, rm } from 'node:fs/promises'
+import { VolumeError } from '../../../pods/volumes/volume-store.ts'
+
+export type SentCopy = {
+  readonly folder: string
+  /** What an earlier copy had; undefined: this one has everything. */
+  readonly since: string | undefined
+  /** Where it is noted what this one has. */
+  readonly snapshot: string
+  /** Pods write to it: files may change while they are read. */
+  readonly isLive: boolean
+}
+
+const kept = ['--numeric-owner', '--acls', '--xattrs', '--xattrs-include=*']
+const mostText = 2_000
+
+/** Rejects with VolumeError if tar fails, and when `signal` aborts. */
+export async function sendCopy(
+  { folder, since, snapshot, isLive }: SentCopy,
+  send: (piece: Buffer) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const working = `${snapshot}.new`
+  await rm(working, { force: true })
+  if (since !== undefined) await copyFile(since, working)
+  const options = ['--create', '--format=posix', '--sparse', '--one-file-system', '--no-check-device', ...kept]
+  const child = start([...options, `--listed-incremental=${working}`, `--directory=${folder}`, '.'], signal)
+  const ended = endOf(child)
+  try {
+    for await (const piece of child.stdout ?? []) await orAborted(send(piece as Buffer), signal)
+    const { code, errors } = await ended
+    // 1: a file changed while it was read (tar(1), RETURN VALUE). It is sent again when its pod has stopped.
+    if (code !== 0 && !(isLive && code === 1)) throw new VolumeError(`tar cannot read ${folder}: ${errors}`)
+  } finally {
+    child.kill('SIGKILL')
+    await ended.catch(() => undefined)
+  }
+  await rename(working, snapshot)
+}
+
+/** Rejects with VolumeError if tar fails, and with the error of `next`: then a part is there. */
+export async function receiveCopy(
+  folder: string,
+  next: () => Promise<Buffer | undefined>,
+  signal: AbortSignal,
+): Promise<void> {
+  const options = ['--extract', '--same-permissions', '--listed-incremental=/dev/null', ...kept]
+  const child = start([...options, `--directory=${folder}`], signal)
+  const ended = endOf(child)
+  const { stdin } = child
+  const nextPiece = () => orAborted(next(), signal)
+  // tar has ended: its end has the reason.
+  stdin?.on('error', () => undefined)
+  try {
+    for (let piece = await nextPiece(); piece !== undefined; piece = await nextPiece()) {
+      if (child.exitCode !== null || stdin === null || stdin.destroyed) break
+      if (!stdin.write(piece)) await Promise.race([once(stdin, 'drain', { signal }), ended])
+    }
+    stdin?.end()
+    const { code, errors } = await ended
+    if (code !== 0) throw new VolumeError(`tar cannot write ${folder}: ${errors}`)
+  } finally {
+    child.kill('SIGKILL')
+    await ended.catch(() => undefined)
+  }
+}
+
+function start(args: readonly string[], signal: AbortSignal): ChildProcess {
+  // It must not slow down pods.
+  const env = { ...process.env, LC_ALL: 'C' }
+  return spawn('nice', ['-n', '10', 'tar', ...args], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env,
+    signal,
+    killSignal: 'SIGKILL',
+  })
+}
+
+async function endOf(child: ChildProcess): Promise<{ readonly code: number | null; readonly errors: string }> {
+  let errors = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    errors = (errors + text).slice(0, mostText)
+  })
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, errors: errors.trim().split('\n').slice(0, 3).join('; ') }
+}
+
+/** The other end may be waited for without end: the session does not end with the order. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const over = new AbortController()
+  const aborted = new Promise<never>((_, reject) => {
+    const stop = () => reject(signal.reason)
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true, signal: over.signal })
+  })
+  aborted.catch(() => undefined)
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    over.abort()
+  }
+}
