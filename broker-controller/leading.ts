@@ -257,6 +257,7 @@ function fleetLoops(
         scales,
         usage,
         storage,
+        sessions,
         registry,
         random: Math.random,
         signer: own.signer,

@@ -5,6 +5,7 @@ import { nodeIdentity } from '../api/identity.ts'
 import { claimRecord } from '../api/storage/claim-record.ts'
 import { aNode, aPod } from '../api/testing/builders.ts'
 import { volumeControllers } from '../broker-controller/controllers/volumes/volume-controllers.ts'
+import { sessionBoard } from '../broker-controller/sessions/session-board.ts'
 import { contentProver } from '../broker-controller/store/checkpoints/content-proof.ts'
 import { anApi } from '../broker-controller/testing/api-in-memory.ts'
 import { aStorageClass, aStoredClaim, aStoredVolume, claimRefTo } from '../broker-controller/testing/volume-objects.ts'
@@ -51,7 +52,11 @@ async function fleet(t: Test) {
   await store.create('storageclasses', { ...local, metadata: named })
   const log = quietLog(t)
   const stop = new AbortController()
-  const loops = volumeControllers({ ...workloadNeeds(store, clock, log), storage: storageBoard() })
+  const loops = volumeControllers({
+    ...workloadNeeds(store, clock, log),
+    storage: storageBoard(),
+    sessions: sessionBoard({ clock }),
+  })
   const running = runLoops(loops, stop.signal, log)
   t.teardown(async () => {
     stop.abort()

@@ -34,6 +34,10 @@ const FleetVolumeSchema = object({
   /** What the claim requests, or the volume has. */
   requestedBytes: integer,
   usedBytes: optional(integer),
+  /** It is being moved, or `waiting` for its nodes. `bytes`: as measured before; `copiedBytes`: of the present copy. */
+  move: optional(
+    object({ to: text, phase: text, bytes: optional(integer), copiedBytes: optional(integer), why: optional(text) }),
+  ),
   /** Pods that run with it, in the namespace of the claim. */
   pods: list(text),
 })

@@ -48,7 +48,7 @@ export type SystemNeeds = DiscoveryNeeds & {
   /** `https://HOST:PORT` as other machines reach this API, for what names its own address; undefined: not yet known. */
   readonly serverUrl?: () => string | undefined
   /** What nodes report of their volumes. */
-  readonly storage?: Pick<StorageBoard, 'reportOf'>
+  readonly storage?: Pick<StorageBoard, 'reportOf' | 'copiedBytes'>
 }
 
 export type SystemRequest = {

@@ -331,6 +331,8 @@ A CLAIM is NAMESPACE/NAME; without a namespace it is in default.`,
     trash: 'list what was deleted and is still there',
     'undelete CLAIM|UID':
       'give data from the trash back: creates the volume, and the claim if it is gone; the UID is that of the list',
+    'move CLAIM':
+      'move the data to the pool of the node --to; pods that use it are stopped at the end, and start there',
     'adopt NODE PATH':
       "make a folder of a machine the volume of a claim; those of k3s' local-path name their claim, others need --claim",
   },
@@ -339,6 +341,9 @@ A CLAIM is NAMESPACE/NAME; without a namespace it is in default.`,
     output: { value: 'FORMAT', short: 'o', help: 'of the lists', choices: ['table', 'json'], default: 'table' },
     claim: { value: 'CLAIM', help: 'the claim that gets the data' },
     size: { value: 'SIZE', help: 'what a new claim requests, like 5Gi', defaultText: 'that of the claim before' },
+    to: { value: 'NODE', help: 'where the data is moved' },
+    rate: { value: 'SIZE', help: 'what a move copies per second at most, like 10Mi', defaultText: '32Mi' },
+    cancel: { help: 'end a move: the data stays where it was' },
     'volume-only': { help: 'create no claim: the volume waits for the one that a chart creates' },
     'data-dir': dataDir,
     kubeconfig,

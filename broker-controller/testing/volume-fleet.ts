@@ -6,6 +6,7 @@ import { aPod } from '../../api/testing/builders.ts'
 import { runLoops } from '../../daemon/run.ts'
 import { volumeControllers } from '../controllers/volumes/volume-controllers.ts'
 import { scheduler } from '../scheduler/scheduler.ts'
+import { sessionBoard } from '../sessions/session-board.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import { storageBoard } from '../usage/storage-board.ts'
 import { type Fleet, fleet } from './fleet.ts'
@@ -53,7 +54,10 @@ export async function volumeFleet(t: Parameters<typeof fleet>[0], ...nodes: read
       const needs = workloadNeeds(seen, clock, log)
       const stop = new AbortController()
       const running = runLoops(
-        [scheduler({ ...needs, random }), ...volumeControllers({ ...needs, storage: storageBoard() })],
+        [
+          scheduler({ ...needs, random }),
+          ...volumeControllers({ ...needs, storage: storageBoard(), sessions: sessionBoard(needs) }),
+        ],
         stop.signal,
         log,
       )

@@ -9,6 +9,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../control-plane.ts'
 import type { VolumeBinderNeeds } from '../controllers/volumes/volume-binder.ts'
 import { volumeControllers } from '../controllers/volumes/volume-controllers.ts'
+import { type SessionBoard, sessionBoard } from '../sessions/session-board.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { removeObject } from '../store/object-removal.ts'
 import type { Store, StoredObject } from '../store/store.ts'
@@ -42,7 +43,11 @@ export interface VolumeWorld {
 
 export function volumeWorld(
   t: Test,
-  given: { readonly store?: (store: Store) => Store; readonly hold?: VolumeBinderNeeds['hold'] } = {},
+  given: {
+    readonly store?: (store: Store) => Store
+    readonly hold?: VolumeBinderNeeds['hold']
+    readonly sessions?: Pick<SessionBoard, 'open'>
+  } = {},
 ): VolumeWorld {
   const clock = fakeClock()
   const store = memoryStore({ clock, resources: builtInKinds })
@@ -51,7 +56,8 @@ export function volumeWorld(
   const seen = given.store?.(store) ?? store
   const { hold } = given
   const storage = storageBoard()
-  const needs = { ...workloadNeeds(seen, clock, log), storage, ...(hold && { hold }) }
+  const sessions = given.sessions ?? sessionBoard({ clock })
+  const needs = { ...workloadNeeds(seen, clock, log), storage, sessions, ...(hold && { hold }) }
   const get = <R extends Kind>(resource: R, namespace: string, name: string) => store.get(resource, { namespace, name })
   return {
     store,

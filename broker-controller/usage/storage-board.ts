@@ -2,6 +2,7 @@
 import { isPool } from '../../api/storage/pools.ts'
 import {
   longestRefusal,
+  type MoveReport,
   mostOrders,
   mostTrashed,
   type PoolUsage,
@@ -9,6 +10,7 @@ import {
   type TrashedVolume,
   type VolumeUsage,
 } from '../../api/storage/volume-messages.ts'
+import { isMoveID } from '../../api/storage/volume-move.ts'
 
 export type StorageReport = {
   readonly done: ReadonlySet<string>
@@ -17,6 +19,8 @@ export type StorageReport = {
   readonly pools: readonly PoolUsage[]
   readonly volumes: readonly VolumeUsage[]
   readonly trash: readonly TrashedVolume[]
+  /** By the uid of the volume; undefined: its agent does not move volumes. */
+  readonly moves: ReadonlyMap<string, MoveReport> | undefined
 }
 
 export interface StorageBoard {
@@ -26,9 +30,18 @@ export interface StorageBoard {
   /** Called with the name of a node that has reported. */
   onReport(listener: (node: string) => void): void
   forget(node: string): void
+  /** How much of a volume was copied to the node that it is moved to, by its uid. */
+  readonly copiedBytes: Map<string, number>
 }
 
-const most = { done: mostOrders, refused: mostOrders, pools: 16, volumes: 1_024, trash: mostTrashed } as const
+const most = {
+  done: mostOrders,
+  refused: mostOrders,
+  pools: 16,
+  volumes: 1_024,
+  trash: mostTrashed,
+  moves: mostOrders,
+} as const
 
 export function storageBoard(): StorageBoard {
   const reports = new Map<string, StorageReport>()
@@ -43,11 +56,13 @@ export function storageBoard(): StorageBoard {
     reportOf: (node) => reports.get(node),
     onReport: (listener) => void listeners.push(listener),
     forget: (node) => void reports.delete(node),
+    copiedBytes: new Map(),
   }
 }
 
 /** Numbers that are not sizes are left out. */
-export function boundedStorage({ done, refused, pools = [], volumes = [], trash = [] }: StorageMessage) {
+export function boundedStorage(message: StorageMessage) {
+  const { done, refused, pools = [], volumes = [], trash = [], moves } = message
   const cut: string[] = []
   const bounded = <T>(field: keyof typeof most, list: readonly T[]): readonly T[] => {
     if (list.length <= most[field]) return list
@@ -63,6 +78,13 @@ export function boundedStorage({ done, refused, pools = [], volumes = [], trash 
     ),
     volumes: bounded('volumes', volumes).filter(({ uid, usedBytes }) => uid.length <= 128 && isSize(usedBytes)),
     trash: bounded('trash', trash).filter(isTrashed),
+    moves:
+      moves &&
+      new Map(
+        bounded('moves', moves)
+          .filter(isMoved)
+          .map((one) => [one.uid, withShortTexts(one)]),
+      ),
   }
   return { report, cut }
 }
@@ -85,6 +107,23 @@ function isTrashed({ uid, pool, volume, folder, claim = '', ...rest }: TrashedVo
     capacity.length <= longestText &&
     areSizes
   )
+}
+
+function isMoved({ uid, id, sent, received }: MoveReport): boolean {
+  const areCopies = [sent, received].every(
+    (copy) =>
+      copy === undefined || ([copy.round, copy.files, copy.bytes].every(isSize) && copy.digest.length <= longestText),
+  )
+  return uid.length <= 128 && isMoveID(id) && areCopies
+}
+
+function withShortTexts(report: MoveReport): MoveReport {
+  const { refusal, waits } = report
+  return {
+    ...report,
+    ...(refusal !== undefined && { refusal: refusal.slice(0, longestRefusal) }),
+    ...(waits !== undefined && { waits: waits.slice(0, longestRefusal) }),
+  }
 }
 
 function isSize(value: number): boolean {

@@ -24,7 +24,7 @@ export type FleetNeeds = {
   /** `https://HOST:PORT` of this API, for a request without a host. */
   readonly serverUrl?: () => string | undefined
   /** What nodes report of their volumes; undefined: none do. */
-  readonly storage?: Pick<StorageBoard, 'reportOf'>
+  readonly storage?: Pick<StorageBoard, 'reportOf' | 'copiedBytes'>
 }
 
 /** Undefined: there is nothing at this path. Throws the ApiError of a refusal. */
@@ -82,6 +82,7 @@ async function volumesNow({ store, storage }: Pick<FleetNeeds, 'store' | 'storag
   const rows = fleetVolumes({
     ...{ nodes: nodes.items, volumes: volumes.items, claims: claims.items, pods: pods.items },
     reportOf: (node) => storage?.reportOf(node),
+    ...(storage && { copiedBytes: storage.copiedBytes }),
   })
   for (let count = 1; ; count++) {
     const step = rows.next()

@@ -9,6 +9,7 @@ import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volu
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import { labelledPools, reportedPools } from '../../../api/storage/pools.ts'
 import { trashReportSeconds } from '../../../api/storage/volume-messages.ts'
+import { moveOf, moveToAnnotation } from '../../../api/storage/volume-move.ts'
 import { poolOfVolume } from '../../../api/storage/volume-orders.ts'
 import type { StorageReport } from '../../usage/storage-board.ts'
 
@@ -19,6 +20,8 @@ export type FleetVolumeFacts = {
   readonly pods: readonly Pod[]
   /** What the node reported since the controller started. */
   readonly reportOf: (node: string) => Pick<StorageReport, 'pools' | 'volumes' | 'trash'> | undefined
+  /** Of volumes that are being moved, by their uid. */
+  readonly copiedBytes?: ReadonlyMap<string, number>
 }
 
 type Place = { readonly node: Node; readonly path: string | undefined; readonly name: string | undefined }
@@ -30,6 +33,7 @@ export function* fleetVolumes({
   claims,
   pods,
   reportOf,
+  copiedBytes = new Map(),
 }: FleetVolumeFacts): Generator<void, FleetVolumes> {
   const places = placesOf(nodes)
   const used = new Map<string, number>()
@@ -52,7 +56,7 @@ export function* fleetVolumes({
     yield
     const pool = poolOfVolume(volume)
     if (pool !== undefined) counts.set(pool, (counts.get(pool) ?? 0) + 1)
-    rows.push(volumeRow(volume, { place: places.get(pool ?? ''), users, used }))
+    rows.push(volumeRow(volume, { place: places.get(pool ?? ''), users, used, copiedBytes }))
   }
   const names = new Set(volumes.map(({ metadata }) => metadata.name))
   for (const claim of claims) {
@@ -83,15 +87,17 @@ type RowFacts = {
   readonly place: Place | undefined
   readonly users: ReadonlyMap<string, readonly string[]>
   readonly used: ReadonlyMap<string, number>
+  readonly copiedBytes: ReadonlyMap<string, number>
 }
 
-function volumeRow(volume: PersistentVolume, { place, users, used }: RowFacts): FleetVolume {
+function volumeRow(volume: PersistentVolume, { place, users, used, copiedBytes }: RowFacts): FleetVolume {
   const { name = '', uid = '', deletionTimestamp } = volume.metadata
   const { claimRef, capacity = {}, storageClassName, local, hostPath } = volume.spec ?? {}
   const claim = claimRef?.name && `${claimRef.namespace ?? ''}/${claimRef.name}`
   const [pool, node] = [poolOfVolume(volume), place?.node.metadata.name ?? hostnameOf(volume)]
   const path = local?.path ?? hostPath?.path
   const usedBytes = used.get(uid)
+  const move = moveRow(volume, copiedBytes.get(uid))
   return {
     ...(claim && { claim }),
     volume: name,
@@ -102,7 +108,20 @@ function volumeRow(volume: PersistentVolume, { place, users, used }: RowFacts): 
     ...(path !== undefined && { path }),
     requestedBytes: bytesOf(capacity['storage']),
     ...(usedBytes !== undefined && { usedBytes }),
+    ...(move !== undefined && { move }),
     pods: users.get(claim ?? '') ?? [],
+  }
+}
+
+function moveRow(volume: PersistentVolume, copiedBytes: number | undefined): FleetVolume['move'] {
+  const [move, wanted] = [moveOf(volume), volume.metadata.annotations?.[moveToAnnotation]]
+  if (move === undefined) return wanted === undefined ? undefined : { to: wanted, phase: 'waiting' }
+  const { phase, bytes, why, to } = move
+  return {
+    ...{ to: to.node, phase },
+    ...(bytes !== undefined && { bytes }),
+    ...(copiedBytes !== undefined && { copiedBytes }),
+    ...(why !== undefined && { why }),
   }
 }
 

@@ -1,9 +1,11 @@
 /**
- * Loop: volumes of pools whose data is to be deleted → one retained message for each node that has such a pool, with all its orders. A node that
+ * Loop: volumes of pools whose data is to be deleted, or moved → one retained message for each node that has such a pool, with all its orders. A node that
  * never had an order has no message.
  */
+import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import { labelledPools } from '../../../api/storage/pools.ts'
 import { mostOrders, type NodeVolumeOrder, type VolumesMessage } from '../../../api/storage/volume-messages.ts'
+import { moveOrders } from '../../../api/storage/volume-move.ts'
 import { deletionOrder } from '../../../api/storage/volume-orders.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
@@ -25,6 +27,13 @@ export type VolumesOutboxNeeds = InformerNeeds & {
 /** A namespace that is deleted has many claims: one message for all. */
 const debounceMs = 200
 
+/** A volume that is being moved is not deleted meanwhile. */
+function ordersAbout(volume: PersistentVolume | undefined): readonly NodeVolumeOrder[] {
+  if (volume === undefined) return []
+  const deletion = deletionOrder(volume)
+  return deletion === undefined ? moveOrders(volume) : [deletion]
+}
+
 export function volumesOutbox(needs: VolumesOutboxNeeds): Loop {
   const { broker, epoch, origin, hold, clock, log } = needs
   const queue = workQueue(clock)
@@ -37,14 +46,14 @@ export function volumesOutbox(needs: VolumesOutboxNeeds): Loop {
     for (const node of holders.get(pool) ?? []) queue.addAfter(node, debounceMs)
   }
   const volumes = informer(needs, 'persistentvolumes', (present, previous) => {
-    const [before, now] = [previous, present].map((one) => one && deletionOrder(one))
-    if (before !== undefined) {
-      const own = orders.get(before.pool)
-      own?.delete(before.uid)
-      if (own?.size === 0) orders.delete(before.pool)
+    const [before = [], now = []] = [previous, present].map(ordersAbout)
+    for (const { pool, uid } of before) {
+      const own = orders.get(pool)
+      own?.delete(uid)
+      if (own?.size === 0) orders.delete(pool)
     }
-    if (now !== undefined) orders.set(now.pool, (orders.get(now.pool) ?? new Map()).set(now.uid, now))
-    for (const pool of new Set([before, now].flatMap((order) => order?.pool ?? []))) poolChanged(pool)
+    for (const order of now) orders.set(order.pool, (orders.get(order.pool) ?? new Map()).set(order.uid, order))
+    for (const pool of new Set([...before, ...now].map((order) => order.pool))) poolChanged(pool)
   })
   const nodes = informer(needs, 'nodes', (present, previous) => {
     const name = (present ?? previous)?.metadata.name ?? ''

@@ -15,7 +15,7 @@ export function volumesTable({ volumes, pools }: FleetVolumes): string {
   return table(head, volumes, (row) => [
     row.claim ?? none,
     row.volume ?? none,
-    row.state,
+    row.move === undefined ? row.state : `Moving to ${row.move.to}`,
     row.node ?? (states.get(row.pool ?? '') === 'Missing' ? '<missing>' : none),
     shortId(row.pool) ?? none,
     byteText(row.requestedBytes),

@@ -2,17 +2,19 @@
 import { decode } from '../../../api/decode.ts'
 import { dnsLabelProblem, dnsSubdomainProblem } from '../../../api/names.ts'
 import { type Node, NodeSchema } from '../../../api/node.ts'
-import { tryParseQuantity } from '../../../api/quantity.ts'
+import { quantityToNumber, tryParseQuantity } from '../../../api/quantity.ts'
 import type { Described, TSchema } from '../../../api/schema.ts'
 import { type FleetVolumes, FleetVolumesSchema } from '../../../api/storage/fleet-volumes.ts'
 import { PersistentVolumeSchema } from '../../../api/storage/persistent-volume.ts'
 import { PersistentVolumeClaimSchema } from '../../../api/storage/persistent-volume-claim.ts'
 import { type StorageClass, StorageClassSchema } from '../../../api/storage/storage-class.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../../daemon/api-client.ts'
+import { systemClock } from '../../../daemon/clock.ts'
 import { invalidValue } from '../../../daemon/process/command-line.ts'
 import { kubeconfigPlace, readKubeconfig } from '../../kubeconfig.ts'
 import { volumesRow } from '../command-table.ts'
 import { type CommandOutput, runCommand } from '../run-command.ts'
+import { cancelMove, type MoveWatch, moveVolume } from './move-command.ts'
 import {
   adoption,
   chosenEntry,
@@ -27,7 +29,7 @@ import { claimName, poolsTable, trashTable, volumesTable, volumeText } from './v
 export async function volumesCommand(argv: readonly string[], output: CommandOutput): Promise<number> {
   return runCommand(volumesRow, argv, output, ({ form, args: [first = '', second = ''], values }) => {
     const { path, context } = kubeconfigPlace(values.kubeconfig, values['data-dir'])
-    const api = async (): Promise<Api> => ({
+    const api = async (): Promise<Api<'get' | 'post' | 'patch'>> => ({
       client: apiClient(await readKubeconfig(path, context)),
       signal: output.signal,
     })
@@ -42,6 +44,15 @@ export async function volumesCommand(argv: readonly string[], output: CommandOut
         return async () => listing(form, format, await fleetVolumes(await api()))
       case 'show NAME':
         return async () => volumeText(first, await fleetVolumes(await api()))
+      case 'move CLAIM': {
+        const { to, rate, cancel } = values
+        const problem = sizeProblem(rate, '--rate')
+        if (problem !== undefined) return problem
+        if (cancel) return async () => cancelMove(first, watchFor(await api(), output))
+        if (to === undefined) return 'Give the node that gets the data with --to NODE'
+        const bytesPerSecond = rate === undefined ? undefined : Math.ceil(quantityToNumber(rate))
+        return async () => moveVolume(first, { to, bytesPerSecond }, watchFor(await api(), output))
+      }
       case 'undelete CLAIM|UID':
         return async () => undelete(first, { ...wanted, claim: given }, await api())
       case 'adopt NODE PATH': {
@@ -53,7 +64,24 @@ export async function volumesCommand(argv: readonly string[], output: CommandOut
   })
 }
 
-type Api = { readonly client: Pick<ApiClient, 'get' | 'post'>; readonly signal: AbortSignal }
+type Api<Verbs extends keyof ApiClient = 'get' | 'post'> = {
+  readonly client: Pick<ApiClient, Verbs>
+  readonly signal: AbortSignal
+}
+
+function watchFor(api: Api<'get' | 'post' | 'patch'>, { stdout, signal }: CommandOutput): MoveWatch {
+  return {
+    fleet: () => fleetVolumes(api),
+    async annotate(volume, annotations) {
+      const path = `/api/v1/persistentvolumes/${encodeURIComponent(volume)}`
+      const answer = await api.client.patch(path, { metadata: { annotations } }, undefined, signal)
+      expectSuccess(`Cannot write the volume ${volume}`, answer)
+    },
+    print: stdout,
+    clock: systemClock,
+    signal,
+  }
+}
 
 type Wanted = {
   /** As it was typed. */
@@ -209,7 +237,7 @@ function claimProblem(option: string, claim: string | undefined): string | undef
   return isName && more.length === 0 ? undefined : invalidValue(option, claim, 'use NAMESPACE/NAME, like default/db')
 }
 
-function sizeProblem(size: string | undefined): string | undefined {
+function sizeProblem(size: string | undefined, option = '--size'): string | undefined {
   if (size === undefined || (tryParseQuantity(size) !== undefined && !/^-|^\+?0+$/.test(size))) return undefined
-  return invalidValue('--size', size, 'use a size like 5Gi')
+  return invalidValue(option, size, 'use a size like 5Gi')
 }

@@ -4,13 +4,14 @@ import { claimPods } from './claim-pods.ts'
 import { type EphemeralClaimsNeeds, ephemeralClaims } from './ephemeral-claims.ts'
 import { localExpander } from './local-expander.ts'
 import { localProvisioning } from './local-provisioner.ts'
+import { type VolumeMoverNeeds, volumeMover } from './moves/volume-mover.ts'
 import { poolLabelController } from './pool-labels.ts'
 import { claimProtection, volumeProtection } from './protection-controllers.ts'
 import { type VolumeBinderNeeds, volumeBinder } from './volume-binder.ts'
 import { type VolumeDeletionNeeds, volumeDeletion } from './volume-deletion.ts'
 import { volumeFill } from './volume-fill.ts'
 
-export type VolumeControllerNeeds = VolumeBinderNeeds & EphemeralClaimsNeeds & VolumeDeletionNeeds
+export type VolumeControllerNeeds = VolumeBinderNeeds & EphemeralClaimsNeeds & VolumeDeletionNeeds & VolumeMoverNeeds
 
 export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[] {
   const pods = claimPods(needs)
@@ -24,6 +25,7 @@ export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[]
     localProvisioning(needs),
     localExpander(needs),
     volumeDeletion(needs),
+    volumeMover(needs, pods),
     volumeFill(needs),
   ]
 }

@@ -3,6 +3,7 @@ import type { Pod } from '../../../api/pod.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
 import { claimsOfPod, isForOnePod, isMadeForPod, type PodClaim } from '../../../api/storage/pod-claims.ts'
 import { classOfClaim, isDelayed, requestOfClaim } from '../../../api/storage/volume-matching.ts'
+import { moveOf } from '../../../api/storage/volume-move.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import type { Steps } from '../../../daemon/watchdog/steps.ts'
 import { keyText } from '../../store/informer.ts'
@@ -85,7 +86,7 @@ function claimsOf(pod: Pod, uses: readonly PodClaim[], view: VolumeView): readon
   const found: KnownClaim[] = []
   for (const [i, use] of uses.entries()) {
     const claim = claims[i]
-    const reason = claim === undefined ? awaitedText(use.name) : unusable(claim, use, pod)
+    const reason = claim === undefined ? awaitedText(use.name) : (unusable(claim, use, pod) ?? moving(claim, use, view))
     if (reason !== undefined) return refusedBy('VolumeBinding', reason)
     if (claim !== undefined) found.push(claim)
   }
@@ -100,6 +101,15 @@ function unusable(claim: KnownClaim, { name, isEphemeral }: PodClaim, pod: Pod):
   if (metadata.deletionTimestamp !== undefined) return `${claimText(name)} is being deleted`
   if (!isEphemeral || isMadeForPod(claim, pod)) return undefined
   return `PVC ${keyText(metadata)} was not created for pod ${keyText(pod.metadata)} (pod is not owner)`
+}
+
+/** Its data is copied without a pod that changes it, and is then elsewhere. */
+function moving({ spec }: KnownClaim, { name }: PodClaim, view: VolumeView): string | undefined {
+  const volume = view.volume(spec?.volumeName ?? '')
+  const move = volume && moveOf(volume)
+  return move !== undefined && ['hold', 'delta', 'place'].includes(move.phase)
+    ? `${claimText(name)} is being moved to node "${move.to.node}"`
+    : undefined
 }
 
 function* delayedClaim(

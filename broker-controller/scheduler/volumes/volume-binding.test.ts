@@ -68,6 +68,22 @@ test('a pod runs only where all of its bound volumes are', async (t) => {
   t.same(refused({ claims, volumes: [disk, apart] }, { spec: using('data', 'logs') }), { a: conflict, b: conflict })
 })
 
+test('a claim that is held for its move takes no pod, and one that is only copied does', async (t) => {
+  const claims = [aStoredClaim('data', boundTo('disk'))]
+  const inPhase = (phase: string) => {
+    const place = { pool: 'p', folder: 'f' }
+    const move = JSON.stringify({ id: '0123abcd', phase, round: 1, from: place, to: { ...place, node: 'b' } })
+    const disk = aStoredVolume('disk', {
+      metadata: { annotations: { 'bramble.dev/move': move } },
+      spec: { ...onNodes('a'), claimRef: claimRefTo('data') },
+    })
+    return refused({ claims, volumes: [disk] })
+  }
+  const held = ['persistentvolumeclaim "data" is being moved to node "b"']
+  for (const phase of ['hold', 'delta', 'place']) t.same(inPhase(phase), { a: held, b: held }, phase)
+  for (const phase of ['copy', 'clean', 'rollback']) t.same(inPhase(phase), { b: conflict }, phase)
+})
+
 test('a pod whose claims can be on no node is refused as a whole, in the words of Kubernetes', async (t) => {
   const message = (objects: VolumeObjects, over: PodOverrides = {}) => {
     const { decision } = decided(objects, over)

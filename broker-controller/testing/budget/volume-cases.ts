@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { aPod } from '../../../api/testing/builders.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import { volumeControllers } from '../../controllers/volumes/volume-controllers.ts'
+import { sessionBoard } from '../../sessions/session-board.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { storageBoard } from '../../usage/storage-board.ts'
 import { aStorageClass, aStoredClaim, aStoredVolume } from '../volume-objects.ts'
@@ -62,7 +63,8 @@ async function settled(
   if (length !== count) throw new Error(`${length} claims are as wanted instead of ${count}`)
 }
 
-const loops: ControllerCase['loops'] = (needs) => volumeControllers({ ...needs, storage: storageBoard() })
+const loops: ControllerCase['loops'] = (needs) =>
+  volumeControllers({ ...needs, storage: storageBoard(), sessions: sessionBoard(needs) })
 /** No volume has these labels. */
 const selector = {
   matchLabels: { disk: 'fast' },
