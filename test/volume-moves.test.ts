@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { diskMoves } from '../agent/adapters/disk/volumes/disk-moves.ts'
 import { volumePool } from '../agent/adapters/disk/volumes/pool.ts'
+import { dataPool, volumePools } from '../agent/adapters/disk/volumes/pools.ts'
 import { copyVolume } from '../agent/sessions/volume-session.ts'
 import { decode } from '../api/decode.ts'
 import { SessionRequestSchema, type SessionStatus, sessionChannels } from '../api/sessions.ts'
@@ -29,10 +30,11 @@ const mostTurns = 2_000
 async function aMachine(t: Test) {
   const data = await mkdtemp(join(tmpdir(), 'bvm-'))
   t.teardown(() => rm(data, { recursive: true, force: true, maxRetries: 3 }))
-  const pool = volumePool(data)
+  const pool = volumePool(dataPool(data))
+  const pools = volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') })
   const whileUnused = async <T>(__: unknown, act: () => Promise<T>) => await act()
   const room = async () => ({ capacityBytes: 2 ** 40, availableBytes: 2 ** 39 })
-  const agent = () => diskMoves({ pool, whileUnused, room, flush: async () => undefined })
+  const agent = () => diskMoves({ pools, whileUnused, room, flush: async () => undefined })
   const { id, path } = await pool.open()
   return { pool, id, path, agent, moves: agent(), done: new Set<string>() }
 }

@@ -75,13 +75,14 @@ export function moveEstimate(
   if (row.state !== 'Bound' || claim === undefined) return { problem: 'The volume is not bound to a claim' }
   if (node === undefined) return { problem: `No node has the pool ${row.pool}: mount its disk` }
   if (node === to) return { problem: `The data of ${claim} is on ${to}` }
-  const target = pools.find((pool) => pool.node === to)
-  if (target === undefined) return { problem: `Node ${to} has no pool: 'bramble-controller volumes pools' lists them` }
+  // The controller takes the one of the class.
+  const targets = pools.filter((pool) => pool.node === to)
+  if (targets.length === 0) return { problem: `Node ${to} has no pool: 'bramble-controller volumes pools' lists them` }
   const source = pools.find(({ id }) => id === row.pool)
-  const away = [source, target].find((pool) => pool?.state !== 'Ready')
+  const away = [source, ...targets].find((pool) => pool?.state !== 'Ready')
   if (away !== undefined) return { problem: `Node ${away.node} is not ready` }
-  const { availableBytes } = target
-  if (usedBytes !== undefined && availableBytes !== undefined && usedBytes > availableBytes)
+  const availableBytes = Math.max(...targets.map((pool) => pool.availableBytes ?? Number.POSITIVE_INFINITY))
+  if (usedBytes !== undefined && usedBytes > availableBytes)
     return {
       problem: `${claim} has ${byteText(usedBytes)}, and the pool of ${to} has ${byteText(availableBytes)} free`,
     }

@@ -1,6 +1,7 @@
 /** Whether a move that a person asks for can begin, and what the nodes report of one that has. Pure. */
 import type { Node } from '../../../../api/node.ts'
-import { labelledPools, reportedPools } from '../../../../api/storage/pools.ts'
+import { labelledPools, poolParameter, poolsOfClass } from '../../../../api/storage/pools.ts'
+import type { StorageClass } from '../../../../api/storage/storage-class.ts'
 import type { MoveReport } from '../../../../api/storage/volume-messages.ts'
 import { poolOfVolume } from '../../../../api/storage/volume-orders.ts'
 import type { StorageReport } from '../../../usage/storage-board.ts'
@@ -18,20 +19,28 @@ export type MoveStart =
   | { readonly refuse: string }
   | { readonly wait: string }
 
-export function planStart(
-  volume: StoredVolume,
-  to: string,
-  { source, target }: { readonly source: MoveNode | undefined; readonly target: MoveNode | undefined },
-): MoveStart {
+export type StartFacts = {
+  readonly source: MoveNode | undefined
+  readonly target: MoveNode | undefined
+  /** Of the volume, if it still exists: it says in which pool of the target the copy is made. */
+  readonly storageClass: StorageClass | undefined
+}
+
+export function planStart(volume: StoredVolume, to: string, { source, target, storageClass }: StartFacts): MoveStart {
   const pool = poolOfVolume(volume)
   if (pool === undefined) return { refuse: 'only volumes of a pool can be moved' }
   if (volume.metadata.deletionTimestamp !== undefined) return { refuse: 'the volume is being deleted' }
   if (!volume.spec?.claimRef?.uid) return { refuse: 'the volume is not bound to a claim' }
   if (target === undefined) return { refuse: `there is no node "${to}"` }
-  const given = new Set(labelledPools(target.node))
-  if (given.has(pool)) return { refuse: `the volume is on node "${to}"` }
-  const found = reportedPools(target.node).find(({ id }) => given.has(id))
-  if (found === undefined) return { refuse: `node "${to}" has no pool for volumes` }
+  if (labelledPools(target.node).includes(pool)) return { refuse: `the volume is on node "${to}"` }
+  const { parameters = {} } = storageClass ?? {}
+  const wanted = parameters[poolParameter]
+  const found = poolsOfClass(target.node, { parameters })[0]
+  if (found === undefined)
+    return {
+      refuse: `node "${to}" has no ${wanted === undefined ? 'pool for volumes' : `pool ${JSON.stringify(wanted)}`}`,
+    }
+  if (found.full === true) return { refuse: `the pool at ${found.path} on node "${to}" is full` }
   if (source === undefined) return { wait: `no node has the pool ${pool}` }
   const away = [source, target].find((one) => !isReady(one.node) || one.report === undefined)
   if (away !== undefined) return { wait: `node "${away.node.metadata.name}" is not ready` }

@@ -102,15 +102,19 @@ function moveSteps(needs: VolumeMoverNeeds, pods: ClaimPods, sources: MoveSource
   }
 
   const begin = async (volume: StoredVolume, to: string): Promise<Reconciled> => {
-    const start = planStart(volume, to, { source: holderOf(poolOfVolume(volume)), target: nodeNamed(to) })
+    const { storageClassName: name = '' } = volume.spec ?? {}
+    const storageClass = name === '' ? undefined : await store.get('storageclasses', { namespace: '', name })
+    const source = holderOf(poolOfVolume(volume))
+    const start = planStart(volume, to, { source, target: nodeNamed(to), storageClass })
     if ('wait' in start) return waiting(volume, start.wait)
     if ('refuse' in start) {
       await store.update('persistentvolumes', withoutMove(volume))
       await record(volume, { type: 'Warning', reason: 'VolumeMoveFailed', message: start.refuse })
       return undefined
     }
-    const source = holderOf(poolOfVolume(volume))?.node.metadata.name ?? ''
-    const used = storage.reportOf(source)?.volumes.find(({ uid }) => uid === volume.metadata.uid)
+    const used = storage
+      .reportOf(source?.node.metadata.name ?? '')
+      ?.volumes.find(({ uid }) => uid === volume.metadata.uid)
     const id = randomBytes(4).toString('hex')
     await store.update('persistentvolumes', withBegunMove(volume, start.start, { id, bytes: used?.usedBytes }))
     return undefined
