@@ -1,12 +1,12 @@
 /** One member of etcd for the tests of a file, and a prefix of its own for each store. */
 import { t as tap } from 'tap'
 import { openLog } from '../../daemon/log.ts'
+import { int64, messageCodec } from '../../daemon/protobuf/protobuf-codec.ts'
 import { unstalledClock } from '../../daemon/testing/unstalled-clock.ts'
 import { etcdCluster, noEtcd } from '../../test/support/etcd.ts'
 import { openEtcdClient } from '../store/etcd/etcd-client.ts'
 import type { Method } from '../store/etcd/etcd-messages.ts'
 import type { EtcdStoreNeeds } from '../store/etcd/etcd-store.ts'
-import { int64, messageCodec } from '../store/etcd/protobuf/protobuf-codec.ts'
 
 /** Neither a process that gets no turn for some seconds nor a busy member of etcd is an error. */
 const patience = { clock: unstalledClock(), deadlineMs: 30_000 }

@@ -12,7 +12,7 @@ import {
   messageList,
   oneMessage,
   textValue,
-} from './protobuf/protobuf-codec.ts'
+} from '../../../daemon/protobuf/protobuf-codec.ts'
 
 export type Method<Out, In> = {
   readonly path: string

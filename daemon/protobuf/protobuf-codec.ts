@@ -114,6 +114,41 @@ export function oneMessage<Out, In>(codec: Codec<Out, In>): FieldKind<Out | unde
   }
 }
 
+/** A list of texts. */
+export const textList: FieldKind<readonly string[]> = {
+  wire: lengthWire,
+  empty: [],
+  write(to, tag, values) {
+    for (const value of [...values].reverse()) {
+      const bytes = Buffer.from(value)
+      writeBytes(to, bytes)
+      writeVarint(to, bytes.length)
+      writeVarint(to, tag)
+    }
+  },
+  read(from, before) {
+    const item = readBytes(from).toString('utf8')
+    if (before.length === 0) return [item]
+    ;(before as string[]).push(item)
+    return before
+  },
+}
+
+type Texts = { readonly [key: string]: string }
+
+/** `map<string, string>`: a list of pairs on the wire, of which the last of a key counts. */
+export const textMap: FieldKind<Texts> = {
+  wire: lengthWire,
+  empty: {},
+  write(to, tag, values) {
+    for (const [key, value] of Object.entries(values).reverse()) writeMessage(textPair, to, tag, { key, value })
+  },
+  read(from, before) {
+    const { key, value } = readMessage(textPair, from)
+    return Object.fromEntries([...Object.entries(before), [key, value]])
+  },
+}
+
 export function messageList<Out, In>(codec: Codec<Out, In>): FieldKind<readonly Out[], readonly In[]> {
   return {
     wire: lengthWire,
@@ -194,3 +229,5 @@ function fixedLength(wire: number): number {
   if (wire === 5) return 4
   throw new RangeError(`There is no wire type ${wire}`)
 }
+
+const textPair = messageCodec({ key: [1, textValue], value: [2, textValue] })

@@ -7,6 +7,8 @@ import {
   messageCodec,
   messageList,
   oneMessage,
+  textList,
+  textMap,
   textValue,
 } from './protobuf-codec.ts'
 
@@ -57,4 +59,16 @@ test('bytes that are no message are refused', async (t) => {
   for (const hex of ['08', '08ffffffffffffffffffffff01', '2205aa', '0b', '0a00', '2001']) {
     t.throws(() => codec.decode(Buffer.from(hex, 'hex')), RangeError, hex)
   }
+})
+
+test('lists and maps of texts are read as they were written, empty ones as well', async (t) => {
+  const codec = messageCodec({ keys: [1, textList], map: [2, textMap] })
+  const value = { keys: ['a', '', 'größe'], map: { b: '1', a: '', __proto__x: '2' } }
+  t.same(codec.decode(codec.encode(value)), value)
+  t.same(codec.decode(codec.encode({})), { keys: [], map: {} })
+  // The bytes as protoc writes them: two pairs of one key, of which the second counts.
+  const twice = Buffer.from('12060a01611201311206' + '0a0161120132', 'hex')
+  t.same(codec.decode(twice), { keys: [], map: { a: '2' } })
+  const own = codec.decode(Buffer.from('120e0a095f5f70726f746f5f5f120131', 'hex'))
+  t.ok(Object.hasOwn(own.map, '__proto__'), 'a key is never more than a key')
 })
