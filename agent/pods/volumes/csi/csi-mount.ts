@@ -1,0 +1,87 @@
+/** A volume of a CSI driver → what the calls of the driver say of it. Pure. */
+import type { Pod } from '../../../../api/pod.ts'
+
+/** What the node service of a driver can do. */
+export type CsiCapabilities = {
+  /** A volume is staged once for the machine, and published for each pod. */
+  readonly stages: boolean
+  /** The driver gives the files to the fsGroup. */
+  readonly mountsWithGroup: boolean
+  /** It distinguishes one writer from several on this machine. */
+  readonly hasSingleNodeModes: boolean
+}
+
+type Texts = { readonly [key: string]: string }
+
+/** A volume of a driver as one pod has it. Texts of Secrets are in it: it is not written to disk. */
+export type CsiMount = {
+  readonly driver: string
+  readonly handle: string
+  /** '': that of the driver. */
+  readonly fsType: string
+  /** The first of the PersistentVolume. */
+  readonly accessMode: string
+  readonly readOnly: boolean
+  readonly mountOptions: readonly string[]
+  readonly attributes: Texts
+  /** Of the pod, for the driver. */
+  readonly podAttributes: Texts
+  /** What the driver gave when it attached the volume to the node. */
+  readonly publishContext: Texts
+  readonly stageSecrets: Texts
+  readonly publishSecrets: Texts
+}
+
+const accessModes: { readonly [mode: string]: number } = {
+  ReadWriteOnce: 1,
+  ReadOnlyMany: 3,
+  ReadWriteMany: 5,
+  ReadWriteOncePod: 1,
+}
+const singleNodeModes: { readonly [mode: string]: number } = { ...accessModes, ReadWriteOnce: 7, ReadWriteOncePod: 6 }
+
+/** VolumeCapability.AccessMode.Mode (pkg/volume/csi/csi_client.go). */
+export function csiAccessMode(
+  mode: string,
+  { hasSingleNodeModes }: Pick<CsiCapabilities, 'hasSingleNodeModes'>,
+): number {
+  return (hasSingleNodeModes ? singleNodeModes : accessModes)[mode] ?? 0
+}
+
+/** `group`: left out for a driver that does not mount with it. */
+export function volumeCapability(
+  { fsType, mountOptions, accessMode }: CsiMount,
+  capabilities: CsiCapabilities,
+  group?: number,
+) {
+  const volumeMountGroup = capabilities.mountsWithGroup && group !== undefined ? String(group) : ''
+  return {
+    mount: { fsType, mountFlags: mountOptions, volumeMountGroup },
+    accessMode: { mode: csiAccessMode(accessMode, capabilities) },
+  }
+}
+
+/** CSIDriver.spec.podInfoOnMount (getPodInfoAttrs in pkg/volume/csi). */
+export function podInfo({ metadata, spec }: Pod, isEphemeral: boolean): Texts {
+  const { name = '', namespace = '', uid = '' } = metadata
+  return {
+    'csi.storage.k8s.io/pod.name': name,
+    'csi.storage.k8s.io/pod.namespace': namespace,
+    'csi.storage.k8s.io/pod.uid': uid,
+    'csi.storage.k8s.io/serviceAccount.name': spec.serviceAccountName ?? '',
+    'csi.storage.k8s.io/ephemeral': String(isEphemeral),
+  }
+}
+
+/**
+ * Whether the files of a volume get the fsGroup of the pod (supportsFSGroup in pkg/volume/csi/csi_mounter.go). Without a CSIDriver the
+ * policy is the default one.
+ */
+export function getsGroup(
+  { fsType, accessModes = [] }: { readonly fsType?: string; readonly accessModes?: readonly string[] },
+  policy = 'ReadWriteOnceWithFSType',
+): boolean {
+  if (policy === 'None') return false
+  if (policy === 'File') return true
+  return fsType !== undefined && fsType !== '' && accessModes.includes('ReadWriteOnce')
+}
