@@ -1,13 +1,34 @@
 /** A claim that pods of a node use, as the node receives it with them: what it needs to mount the volume, and no more. */
 import { hardwareIdentityAnnotation } from '../node/hardware-identity.ts'
 import type { Node } from '../node.ts'
-import { bool, type Described, list, object, oneOf, optional, text } from '../schema.ts'
+import { bool, type Described, list, mapOf, object, oneOf, optional, text } from '../schema.ts'
 import { ShareSchema } from './shares.ts'
+
+const SecretNameSchema = object({ namespace: text, name: text })
+
+/** A volume of a CSI driver, with what the CSIDriver of that name states. */
+const NodeCsiVolumeSchema = object({
+  driver: text,
+  handle: text,
+  fsType: optional(text),
+  attributes: optional(mapOf(text)),
+  /** Those of the PersistentVolume. */
+  accessModes: optional(list(text)),
+  stageSecret: optional(SecretNameSchema),
+  publishSecret: optional(SecretNameSchema),
+  podInfo: optional(bool),
+  fsGroupPolicy: optional(text),
+  /** It is not attached to the node yet, in the words of the kubelet. */
+  notAttached: optional(text),
+  /** What the driver gave when it attached it. */
+  publishContext: optional(mapOf(text)),
+})
+export type NodeCsiVolume = Described<typeof NodeCsiVolumeSchema>
 
 const NodeVolumeSchema = object({
   name: text,
   uid: text,
-  /** What it is made of. `other`: a `share`, or nothing that this version of the controller sends. */
+  /** What it is made of. `other`: a `share`, `csi`, or nothing that this version of the controller sends. */
   source: oneOf('hostPath', 'local', 'other'),
   /** The path of `hostPath` and `local`. */
   path: optional(text),
@@ -21,6 +42,7 @@ const NodeVolumeSchema = object({
   volumeMode: optional(text),
   mountOptions: optional(list(text)),
   share: optional(ShareSchema),
+  csi: optional(NodeCsiVolumeSchema),
   /** Its node affinity does not match the node. */
   elsewhere: optional(bool),
 })

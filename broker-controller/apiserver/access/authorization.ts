@@ -84,6 +84,10 @@ function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: re
     case 'leases':
       if (namespace !== nodeLeaseNamespace) return false
       return verb === 'create' || (isOwn && (verb === 'get' || isWrite(verb) || verb === 'delete'))
+    case 'csinodes':
+      if (subresource !== '') return false
+      if (verb === 'create') return true // as for nodes
+      return isOwn && (verb === 'get' || isWrite(verb) || verb === 'delete')
     case 'pods':
       return podAllowed(node, attributes, boundPods)
     case 'secrets':

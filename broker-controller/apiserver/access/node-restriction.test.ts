@@ -272,3 +272,12 @@ test('a node keeps the ranges of addresses that a controller gave it', async (t)
   const other = aNode({ name: 'pi-01', spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.2.0/24'] } })
   t.match(nodeRestriction('pi-01', 'nodes', other, ranged), /podCIDRs/)
 })
+
+test('a node writes the CSINode of its own name', async (t) => {
+  const named = (name: string) => ({ apiVersion: 'storage.k8s.io/v1', kind: 'CSINode', metadata: { name } })
+  t.equal(nodeRestriction('pi-01', 'csinodes', named('pi-01'), undefined), undefined)
+  t.match(
+    nodeRestriction('pi-01', 'csinodes', named('pi-02'), undefined),
+    /same name as the requesting node, not "pi-02"/,
+  )
+})

@@ -22,6 +22,7 @@ import { rebootStatusAnnotation } from '../../../api/node/reboot-annotations.ts'
 import type { Node } from '../../../api/node.ts'
 import { claimsOf, configMapsOf, secretsOf, tokenAudiencesOf } from '../../../api/pod/pod-references.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
+import type { CSINode } from '../../../api/storage/csi-node.ts'
 import { isAssigned } from '../../store/checkpoints/checkpoint-data.ts'
 import type { NodeRestrictionFacts } from '../handlers/strategy.ts'
 import { jsonBytes } from '../wire/object-size.ts'
@@ -72,6 +73,12 @@ export function restrictEvent(node: string, _: Event, previous: Event | undefine
 export function restrictLease(node: string, { metadata: { name, namespace } }: Lease): string | undefined {
   if (namespace === nodeLeaseNamespace && name === node) return undefined
   return `node "${node}" is only allowed to write its own lease in ${nodeLeaseNamespace}, not "${namespace}/${name}"`
+}
+
+/** The drivers of a node (plugin/pkg/auth/authorizer/node/node_authorizer.go). */
+export function restrictCSINode(node: string, { metadata: { name } }: CSINode): string | undefined {
+  if (name === node) return undefined
+  return `node "${node}" can only access CSINode with the same name as the requesting node, not "${name}"`
 }
 
 /**

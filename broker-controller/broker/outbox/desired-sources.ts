@@ -1,6 +1,6 @@
 /**
- * Follows the objects from which the message of a node is made: Nodes, pods, ConfigMaps, Secrets, RuntimeClasses, Services, claims and
- * volumes.
+ * Follows the objects from which the message of a node is made: Nodes, pods, ConfigMaps, Secrets, RuntimeClasses, Services, claims,
+ * volumes, CSI drivers and attachments.
  */
 import type { ObjectMeta } from '../../../api/meta.ts'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
@@ -97,6 +97,17 @@ export function desiredSources(
       if (claimRef !== undefined) claimChanged(keyText(claimRef))
     }
   })
+  const driverLoop = informer(needs, 'csidrivers', (present, previous) => {
+    const name = (present ?? previous)?.metadata.name
+    for (const { spec } of volumeLoop.all()) {
+      if (spec?.csi?.driver === name && spec?.claimRef !== undefined) claimChanged(keyText(spec.claimRef))
+    }
+  })
+  const attachmentLoop = informer(needs, 'volumeattachments', (present, previous) => {
+    for (const node of new Set([present?.spec.nodeName, previous?.spec.nodeName])) {
+      if (node !== undefined) changed(node, 'content')
+    }
+  })
   return {
     node: (name) => nodeLoop.get({ namespace: '', name }),
     nodeNames: () => [...nodeLoop.all()].map(({ metadata }) => metadata.name),
@@ -107,11 +118,14 @@ export function desiredSources(
     servicesIn: services.servicesIn,
     claim: claimOf,
     volume: (name) => volumeLoop.get({ namespace: '', name }),
+    csiDriver: (name) => driverLoop.get({ namespace: '', name }),
+    attachment: (name) => attachmentLoop.get({ namespace: '', name }),
     podsUsing: claimUsers.podsUsing,
     listed: Promise.all(
-      [nodeLoop, podLoop, configMapLoop, secretLoop, classLoop, serviceLoop, claimLoop, volumeLoop].map(
-        ({ listed }) => listed,
-      ),
+      [
+        ...[nodeLoop, podLoop, configMapLoop, secretLoop, classLoop, serviceLoop, claimLoop, volumeLoop],
+        ...[driverLoop, attachmentLoop],
+      ].map(({ listed }) => listed),
     ),
     loops: [
       { name: 'node-outbox-nodes', run: nodeLoop.run },
@@ -122,6 +136,8 @@ export function desiredSources(
       { name: 'node-outbox-services', run: serviceLoop.run },
       { name: 'node-outbox-claims', run: claimLoop.run },
       { name: 'node-outbox-volumes', run: volumeLoop.run },
+      { name: 'node-outbox-csi-drivers', run: driverLoop.run },
+      { name: 'node-outbox-attachments', run: attachmentLoop.run },
     ],
   }
 }

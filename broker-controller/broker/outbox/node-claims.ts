@@ -11,8 +11,9 @@ import { claimsOfPod, isForOnePod } from '../../../api/storage/pod-claims.ts'
 import { hasDataAnnotation, localProvisioner, poolAnnotation } from '../../../api/storage/pools.ts'
 import { type NasShare, shareOfVolume } from '../../../api/storage/shares.ts'
 import { volumeAnnotations, volumeFinalizers } from '../../../api/storage/volume-names.ts'
+import { type CsiSources, nodeCsiVolume, secretsOfCsi } from './node-csi-volume.ts'
 
-export type NodeClaimSources = {
+export type NodeClaimSources = CsiSources & {
   readonly node: Node | undefined
   /** By `namespace/name`. */
   readonly claim: (key: string) => PersistentVolumeClaim | undefined
@@ -39,7 +40,7 @@ export function claimKeysOf(pod: Pod): readonly string[] {
 
 /** The Secrets, as `namespace/name`, that the node needs to mount these claims. */
 export function secretsOfClaims(claims: readonly NodeClaim[]): readonly string[] {
-  return claims.flatMap(({ volume }) => secretOfShare(volume?.share))
+  return claims.flatMap(({ volume }) => [...secretOfShare(volume?.share), ...secretsOfCsi(volume?.csi)])
 }
 
 export function secretOfShare(share: NasShare | undefined): readonly string[] {
@@ -79,7 +80,7 @@ function nodeClaim(key: string, claim: PersistentVolumeClaim, sources: NodeClaim
   const holder = isForOnePod(claim) ? holderOf(sources.podsUsing(key)) : undefined
   const record = sources.recordOf?.({ claim, volume })
   return {
-    ...{ ...head, volume: nodeVolume(volume, sources.node) },
+    ...{ ...head, volume: nodeVolume(volume, sources) },
     ...(holder !== undefined && { pod: holder }),
     ...(record !== undefined && { record }),
   }
@@ -100,7 +101,8 @@ function holderOf(pods: readonly Pod[]): string | undefined {
   return first?.uid
 }
 
-function nodeVolume(persistent: PersistentVolume, node: Node | undefined): NodeVolume {
+function nodeVolume(persistent: PersistentVolume, sources: NodeClaimSources): NodeVolume {
+  const { node } = sources
   const { metadata, spec = {} } = persistent
   const { hostPath, local, volumeMode, mountOptions = [], nodeAffinity } = spec
   const { name = '', uid = '' } = metadata
@@ -108,6 +110,7 @@ function nodeVolume(persistent: PersistentVolume, node: Node | undefined): NodeV
   const elsewhere = terms !== undefined && node !== undefined && !matchesNodeSelectorTerms(terms, node)
   const { path } = hostPath ?? local ?? {}
   const share = shareOfVolume(persistent)
+  const csi = nodeCsiVolume(persistent, node?.metadata.name, sources)
   const { annotations = {} } = metadata
   const isOurs = local !== undefined && annotations[volumeAnnotations.provisionedBy] === localProvisioner
   const pool = isOurs ? annotations[poolAnnotation] : undefined
@@ -120,6 +123,7 @@ function nodeVolume(persistent: PersistentVolume, node: Node | undefined): NodeV
     ...(volumeMode !== undefined && volumeMode !== 'Filesystem' && { volumeMode }),
     ...(share === undefined && mountOptions.length > 0 && { mountOptions }),
     ...(share !== undefined && { share }),
+    ...(csi !== undefined && { csi }),
     ...(elsewhere && { elsewhere }),
   }
 }

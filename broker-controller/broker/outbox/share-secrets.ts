@@ -1,8 +1,9 @@
-/** Which claims need a Secret, because it has the user of the share that their volume is on. */
+/** Which claims need a Secret, because it has the user of the share that their volume is on, or is of the CSI driver of their volume. */
 import { shareOfVolume } from '../../../api/storage/shares.ts'
 import { keyText } from '../../store/informer.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { secretOfShare } from './node-claims.ts'
+import { nodeCsiVolume, secretsOfCsi } from './node-csi-volume.ts'
 
 type Changed = StoredObject<'persistentvolumes'> | undefined
 
@@ -34,5 +35,6 @@ export function shareSecretsIndex(): ShareSecretsIndex {
 }
 
 function secretsOf(volume: Changed): readonly string[] {
-  return volume === undefined ? [] : secretOfShare(shareOfVolume(volume))
+  if (volume === undefined) return []
+  return [...secretOfShare(shareOfVolume(volume)), ...secretsOfCsi(nodeCsiVolume(volume, undefined, {}))]
 }

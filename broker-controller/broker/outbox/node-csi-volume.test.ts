@@ -1,0 +1,55 @@
+import { test } from 'tap'
+import type { CSIDriverSpec } from '../../../api/storage/csi-driver.ts'
+import type { VolumeAttachment } from '../../../api/storage/volume-attachment.ts'
+import { aStoredVolume } from '../../testing/volume-objects.ts'
+import { attachmentName } from './attachment-name.ts'
+import { nodeCsiVolume, secretsOfCsi } from './node-csi-volume.ts'
+
+const csi = {
+  ...{ driver: 'disk.example.com', volumeHandle: 'h', fsType: 'ext4', volumeAttributes: { a: 'b' } },
+  ...{ nodeStageSecretRef: { namespace: 'n', name: 's' }, nodePublishSecretRef: { namespace: 'n', name: 'p' } },
+}
+const volume = (more: object = {}) => aStoredVolume('pv', { spec: { hostPath: undefined, csi: { ...csi, ...more } } })
+const driver = (spec: CSIDriverSpec) => () =>
+  ({ apiVersion: 'storage.k8s.io/v1', kind: 'CSIDriver', metadata: { name: csi.driver }, spec }) as const
+const name = attachmentName({ driver: csi.driver, handle: 'h', node: 'pi-1' })
+
+test('a node receives the volume of a driver with what its CSIDriver states', async (t) => {
+  const csiDriver = driver({ attachRequired: false, podInfoOnMount: true, fsGroupPolicy: 'File' })
+  const sent = nodeCsiVolume(volume(), 'pi-1', { csiDriver })
+  t.match(sent, {
+    ...{ driver: 'disk.example.com', handle: 'h', fsType: 'ext4', attributes: { a: 'b' }, podInfo: true },
+    ...{ fsGroupPolicy: 'File', stageSecret: { namespace: 'n', name: 's' } },
+  })
+  t.equal(sent?.notAttached, undefined)
+  t.same(secretsOfCsi(sent), ['n/s', 'n/p'])
+  t.same(secretsOfCsi(undefined), [])
+  const smb = { driver: 'smb.bramble.dev', volumeAttributes: { source: '//nas/a' } }
+  t.equal(nodeCsiVolume(volume(smb), 'pi-1', {}), undefined, 'the node mounts it itself')
+  t.equal(nodeCsiVolume(aStoredVolume('pv'), 'pi-1', {}), undefined)
+})
+
+test('a volume that must be attached waits for its VolumeAttachment, also without a CSIDriver', async (t) => {
+  // sha256 of handle, driver and node.
+  t.equal(name, 'csi-cdff2154b0b5e81cc75c326f544bab7adc47607c70a1afaa1d4486499d3f64f4')
+  const waits = 'timed out waiting for external-attacher of disk.example.com CSI driver to attach volume h'
+  t.equal(nodeCsiVolume(volume(), 'pi-1', {})?.notAttached, waits)
+  const state = (status: VolumeAttachment['status'], metadata: object = {}) => {
+    const found: VolumeAttachment = {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'VolumeAttachment',
+      metadata: { name, ...metadata },
+      spec: { attacher: csi.driver, nodeName: 'pi-1', source: { persistentVolumeName: 'pv' } },
+      ...(status && { status }),
+    }
+    const attachment = (one: string) => (one === name ? found : undefined)
+    const { notAttached, publishContext } = nodeCsiVolume(volume(), 'pi-1', { csiDriver: driver({}), attachment }) ?? {}
+    return [notAttached, publishContext]
+  }
+  t.same(state(undefined), [waits, undefined])
+  t.same(state({ attached: false, attachError: { message: 'no room' } }), ['no room', undefined])
+  t.same(state({ attached: true, attachmentMetadata: { device: '/dev/x' } }), [undefined, { device: '/dev/x' }])
+  t.same(state({ attached: true }), [undefined, undefined])
+  const deletionTimestamp = '2026-01-01T00:00:00Z'
+  t.same(state({ attached: true }, { deletionTimestamp }), ['volume attachment is being deleted', undefined])
+})

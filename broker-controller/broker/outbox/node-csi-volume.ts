@@ -1,0 +1,64 @@
+/** A PersistentVolume of a CSI driver, as a node receives it. Pure. */
+import type { CSIDriver } from '../../../api/storage/csi-driver.ts'
+import type { NodeCsiVolume } from '../../../api/storage/node-claim.ts'
+import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
+import { shareOfVolume } from '../../../api/storage/shares.ts'
+import type { VolumeAttachment } from '../../../api/storage/volume-attachment.ts'
+import { attachmentName } from './attachment-name.ts'
+
+export type CsiSources = {
+  readonly csiDriver?: (name: string) => CSIDriver | undefined
+  /** By its name. */
+  readonly attachment?: (name: string) => VolumeAttachment | undefined
+}
+
+/** undefined: it is not of a driver, or the node mounts it as a share by itself. */
+export function nodeCsiVolume(
+  volume: PersistentVolume,
+  node: string | undefined,
+  { csiDriver, attachment }: CsiSources,
+): NodeCsiVolume | undefined {
+  const { csi, accessModes } = volume.spec ?? {}
+  if (csi === undefined || shareOfVolume(volume) !== undefined) return undefined
+  const { driver, volumeHandle: handle, fsType, volumeAttributes } = csi
+  const { attachRequired = true, podInfoOnMount, fsGroupPolicy } = csiDriver?.(driver)?.spec ?? {}
+  const [stageSecret, publishSecret] = [csi.nodeStageSecretRef, csi.nodePublishSecretRef].map(named)
+  const attached = attachRequired
+    ? attachmentState({ driver, handle }, attachment?.(attachmentName({ driver, handle, node: node ?? '' })))
+    : {}
+  return {
+    ...{ driver, handle },
+    ...(fsType && { fsType }),
+    ...(volumeAttributes !== undefined && { attributes: volumeAttributes }),
+    ...(accessModes !== undefined && { accessModes }),
+    ...(stageSecret && { stageSecret }),
+    ...(publishSecret && { publishSecret }),
+    ...(podInfoOnMount && { podInfo: true }),
+    ...(fsGroupPolicy && { fsGroupPolicy }),
+    ...attached,
+  }
+}
+
+/** The Secrets that the node needs for it, as `namespace/name`. */
+export function secretsOfCsi(csi: Pick<NodeCsiVolume, 'stageSecret' | 'publishSecret'> | undefined): readonly string[] {
+  return [csi?.stageSecret, csi?.publishSecret].flatMap((secret) =>
+    secret === undefined ? [] : [`${secret.namespace}/${secret.name}`],
+  )
+}
+
+function named(reference: { readonly namespace?: string; readonly name?: string } | undefined) {
+  const { namespace = '', name = '' } = reference ?? {}
+  return namespace === '' || name === '' ? undefined : { namespace, name }
+}
+
+/** As the kubelet waits for it (waitForVolumeAttachment in pkg/volume/csi/csi_attacher.go). */
+function attachmentState(
+  { driver, handle }: Pick<NodeCsiVolume, 'driver' | 'handle'>,
+  found: VolumeAttachment | undefined,
+): Pick<NodeCsiVolume, 'notAttached' | 'publishContext'> {
+  const { attached = false, attachmentMetadata, attachError } = found?.status ?? {}
+  if (found?.metadata.deletionTimestamp !== undefined) return { notAttached: 'volume attachment is being deleted' }
+  if (attached) return attachmentMetadata === undefined ? {} : { publishContext: attachmentMetadata }
+  const waited = `timed out waiting for external-attacher of ${driver} CSI driver to attach volume ${handle}`
+  return { notAttached: attachError?.message || waited }
+}
