@@ -86,7 +86,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, counters, log }
   const network = await assembleNetwork({ ...shared, ...ground, controllerUrls, engine, link })
-  const { disk, orders, claims } = assembleVolumes(shared)
+  const { disk, orders, claims, loops: volumeLoops } = assembleVolumes({ ...shared, api: link.api })
   const pods = assemblePods({ ...shared, disk, runtime, api: link.api, isolation: network.isolation })
   const pressure = assemblePressure({ ...shared, containers, pods, claims, clock, clockFor: watch.clockFor })
   const { podNetworkProblem } = engine
@@ -150,7 +150,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
     ...[connect, ...membership.loops, ...network.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],
-    ...[...machineHealth, status, lease, pods, orders, ...shutdown, sampler, endpoint, sessions],
+    ...[...machineHealth, status, lease, pods, orders, ...volumeLoops, ...shutdown, sampler, endpoint, sessions],
   ]
 }
 

@@ -22,6 +22,7 @@ import type { RuleSet } from '../network/rule-set.ts'
 import type { ServiceRules } from '../network/services/service-manager.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
 import { isSameRuntime, type RuntimeState, unknownRuntime } from '../node/status/runtime-health.ts'
+import type { NodeDriver } from '../pods/volumes/csi/node-drivers.ts'
 import type { Departing } from '../shutdown/departure.ts'
 
 export type AgentBoard = {
@@ -118,6 +119,8 @@ export type AgentBoard = {
   readonly ipv6AppliedRules: Cell<readonly RuleSet[]>
   /** Those that are there. Written by the orders for volumes; undefined: not opened yet. Read by registration. */
   readonly pools: Cell<readonly Pool[] | undefined>
+  /** Written by the registration of CSI drivers; undefined until those of the start were asked. Read by the report of the CSINode. */
+  readonly csiDrivers: Cell<readonly NodeDriver[] | undefined>
 }
 
 export function agentBoard(): AgentBoard {
@@ -127,6 +130,7 @@ export function agentBoard(): AgentBoard {
       (before, after) => before?.join() === after?.join(),
     ),
     imagesApart: cell<boolean | undefined>(undefined),
+    csiDrivers: cell<readonly NodeDriver[] | undefined>(undefined, isDeepStrictEqual),
     runtime: cell(unknownRuntime, isSameRuntime),
     machineHealth: cell<MachineHealth | undefined>(undefined, isSameHealth),
     shutdownConditions: cell<readonly MachineCondition[]>([]),

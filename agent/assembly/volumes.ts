@@ -1,5 +1,10 @@
-/** The volumes on this machine, and the orders of the controller for them. */
+/** The volumes on this machine, the CSI drivers that mount some of them, and the orders of the controller for volumes. */
+import { join } from 'node:path'
+import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import { csiRegistry } from '../adapters/csi/csi-registry.ts'
+import { type CsiVolumes, csiVolumes } from '../adapters/csi/csi-volumes.ts'
 import { type DiskVolumes, volumeStore } from '../adapters/disk/volume-store.ts'
 import { knownStores } from '../adapters/disk/volumes/disk-trash.ts'
 import { poolsOnDiskOf } from '../adapters/disk/volumes/pools-on-disk.ts'
@@ -7,11 +12,15 @@ import type { AgentConfiguration } from '../configuration.ts'
 import type { ClaimSpace } from '../eviction/claim-space.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
+import { csiNodeReport } from '../pods/volumes/csi/csi-node-report.ts'
 import { type VolumeOrders, volumeOrders } from '../pods/volumes/volume-orders.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
 export type VolumeParts = {
+  readonly root: string
+  readonly nodeName: string
+  readonly api: Pick<ApiClient, 'get' | 'post' | 'patch'>
   readonly machine: AgentMachine
   readonly configuration: Pick<AgentConfiguration, 'pools'>
   readonly controlPlane: ControlPlane
@@ -20,14 +29,17 @@ export type VolumeParts = {
   readonly log: Log
 }
 
-export function assembleVolumes({ machine, configuration, controlPlane, event, board, log }: VolumeParts): {
+export function assembleVolumes(parts: VolumeParts): {
   readonly disk: DiskVolumes
   readonly orders: VolumeOrders
   /** Those on the disk of the data directory. */
   readonly claims: () => Promise<readonly ClaimSpace[]>
+  readonly loops: readonly Loop[]
 } {
+  const { machine, configuration, controlPlane, event, board, log } = parts
   const { volumes, watch } = machine
-  const disk = volumeStore(volumes, configuration)
+  const csi = assembleCsi(parts)
+  const disk = volumeStore(volumes, { ...configuration, csi: csi.volumes })
   const orders = volumeOrders({
     trash: disk.trash,
     moves: disk.moves,
@@ -42,7 +54,25 @@ export function assembleVolumes({ machine, configuration, controlPlane, event, b
     const here = await poolsOnDiskOf(volumes.dataDirectory, board.pools.get() ?? [])
     return orders.measured().volumes.filter(({ pool }) => here.has(pool))
   }
-  return { disk, orders, claims }
+  return { disk, orders, claims, loops: csi.loops }
+}
+
+function assembleCsi({ root, nodeName, api, machine, board, log }: VolumeParts): {
+  readonly volumes: CsiVolumes
+  readonly loops: readonly Loop[]
+} {
+  const { volumes: folders, watch } = machine
+  const kubeletDirectory = join(root, 'var/lib/kubelet')
+  const registry = csiRegistry({
+    kubeletDirectory,
+    writes: board,
+    release: () => volumes.release(),
+    clock: watch.clockFor('csi-drivers'),
+    log,
+  })
+  const volumes = csiVolumes({ kubeletDirectory, agent: folders.dataDirectory, driver: registry.driver, log })
+  const report = csiNodeReport({ reads: board, api, clock: watch.clockFor('csi-node'), log }, nodeName)
+  return { volumes, loops: [registry, report] }
 }
 
 /** The listener with that of the orders, which follows the store and the end of a connection, too. */

@@ -4,6 +4,7 @@
  */
 import { messageOf } from '../../../daemon/errors.ts'
 import { turnsByKey } from '../../../daemon/limits/turns-by-key.ts'
+import type { Log } from '../../../daemon/log.ts'
 import { driverNotFound } from '../../pods/volumes/csi/csi-driver-words.ts'
 import { type CsiCapabilities, type CsiMount, volumeCapability } from '../../pods/volumes/csi/csi-mount.ts'
 import { isFinalError } from '../../pods/volumes/csi/grpc-error.ts'
@@ -39,6 +40,7 @@ export type CsiVolumesNeeds = {
   /** Distinguishes the agents of one machine. */
   readonly agent: string
   readonly driver: (name: string) => RegisteredDriver | undefined
+  readonly log: Log
   readonly isMounted?: (path: string) => Promise<boolean>
   readonly patienceMs?: number
 }
@@ -46,7 +48,7 @@ export type CsiVolumesNeeds = {
 const stageFailed = 'MountVolume.MountDevice failed'
 
 export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
-  const { kubeletDirectory, agent, isMounted = isMountPoint, patienceMs = 2_000 } = needs
+  const { kubeletDirectory, agent, log, isMounted = isMountPoint, patienceMs = 2_000 } = needs
   const records = csiRecords(kubeletDirectory, agent)
   const inTurn = turnsByKey()
   const patient = patientWork(patienceMs)
@@ -60,32 +62,32 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
     return found
   }
 
-  const stage = async (volume: StagedVolume, csi: CsiMount, group: number | undefined) => {
+  const stage = async (volume: StagedVolume, csi: CsiMount) => {
     if (staged.has(keyOf(volume))) return
     const { client, capabilities } = driverOf(csi.driver)
     await records.writeStaged(volume)
     const request = {
       ...{ volumeId: csi.handle, stagingTargetPath: records.stagingOf(volume), volumeContext: csi.attributes },
       ...{ publishContext: csi.publishContext, secrets: csi.stageSecrets },
-      volumeCapability: volumeCapability(csi, capabilities, group),
+      volumeCapability: volumeCapability(csi, capabilities),
     }
     await refused(stageFailed, () => client.stage(request))
     staged.add(keyOf(volume))
   }
 
-  const publish = async (volume: PublishedVolume, csi: CsiMount, group: number | undefined) => {
+  const publish = async (volume: PublishedVolume, csi: CsiMount) => {
     const { client, capabilities } = driverOf(csi.driver)
     const target = records.targetOf(volume.podUID, volume.volume)
     // Before the stage: one that no pod has is unstaged.
     await records.writePublished(volume)
     try {
-      if (capabilities.stages) await stage(volume, csi, group)
+      if (capabilities.stages) await stage(volume, csi)
       await refused(setUpFailed, () =>
         client.publish({
           ...{ volumeId: csi.handle, targetPath: target, readonly: csi.readOnly, secrets: csi.publishSecrets },
           ...(capabilities.stages && { stagingTargetPath: records.stagingOf(volume) }),
           ...{ publishContext: csi.publishContext, volumeContext: { ...csi.attributes, ...csi.podAttributes } },
-          volumeCapability: volumeCapability(csi, capabilities, group),
+          volumeCapability: volumeCapability(csi, capabilities),
         }),
       )
     } catch (error) {
@@ -126,12 +128,12 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
       const late = `driver ${volume.driver} takes longer than usual to unstage ${volume.handle}`
       await patient
         .run(`unstage ${keyOf(volume)}`, late, () => inTurn(keyOf(volume), () => unstage(volume)))
-        .catch(() => undefined)
+        .catch((error: unknown) => log.warn('Volume not unstaged', { ...volume, error }))
     }
   }
 
   return {
-    async place(podUID, { volume, group }, csi) {
+    async place(podUID, { volume }, csi) {
       const own: PublishedVolume = { podUID, volume, driver: csi.driver, handle: csi.handle }
       const key = placeKey(podUID, volume)
       const target = records.targetOf(podUID, volume)
@@ -139,7 +141,7 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
         const isThere =
           (await records.published(podUID)).some((one) => one.volume === volume) && (await isMounted(target))
         const late = `driver ${csi.driver} takes longer than usual to mount the volume`
-        if (!isThere) await patient.run(key, late, () => inTurn(keyOf(own), () => publish(own, csi, group)))
+        if (!isThere) await patient.run(key, late, () => inTurn(keyOf(own), () => publish(own, csi)))
         published.add(key)
       }
       return { path: target, hasGroup: needs.driver(csi.driver)?.capabilities.mountsWithGroup === true }
@@ -149,14 +151,18 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
     },
     async remove(podUID) {
       const own = await records.published(podUID)
+      const failures: unknown[] = []
       for (const volume of own) {
-        patient.forget(placeKey(podUID, volume.volume))
+        const key = placeKey(podUID, volume.volume)
+        patient.forget(key)
         const late = `driver ${volume.driver} takes longer than usual to unmount the volume`
-        await patient.run(`remove ${placeKey(podUID, volume.volume)}`, late, () =>
-          inTurn(keyOf(volume), () => unpublish(volume)),
-        )
+        // A driver that hangs does not keep those of others mounted.
+        await patient
+          .run(`remove ${key}`, late, () => inTurn(keyOf(volume), () => unpublish(volume)))
+          .catch((error: unknown) => failures.push(error))
       }
       if (own.length > 0) await releaseAll()
+      if (failures.length > 0) throw failures[0]
     },
     release: releaseAll,
     podUIDs: async () => [...new Set((await records.published()).map(({ podUID }) => podUID))],
@@ -180,4 +186,17 @@ async function refused(step: string, call: () => Promise<void>): Promise<void> {
 
 async function isMountPoint(path: string): Promise<boolean> {
   return (await mountPoints()).some((point) => point.path === path)
+}
+
+/** For a machine without drivers. */
+export const noCsiVolumes: CsiVolumes = {
+  async place(_podUID, _volume, { driver }) {
+    throw new VolumeError(driverNotFound(driver))
+  },
+  async check() {
+    throw new VolumeError('its driver has not mounted it any more')
+  },
+  remove: async () => undefined,
+  release: async () => undefined,
+  podUIDs: async () => [],
 }

@@ -12,6 +12,7 @@ import type { ConfiguredPool } from '../../pods/volumes/pool-settings.ts'
 import type { VolumeCopies, VolumeMoves } from '../../pods/volumes/volume-moves.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
 import type { VolumeTrash } from '../../pods/volumes/volume-trash.ts'
+import { type CsiVolumes, noCsiVolumes } from '../csi/csi-volumes.ts'
 import { hasFiles, replaceFiles } from './atomic-files.ts'
 import { removeFolder } from './folder-removal.ts'
 import { type Held, holdInside } from './inside-volume.ts'
@@ -48,10 +49,14 @@ export interface DiskVolumes extends VolumeStore {
   readonly moves: VolumeMoves & VolumeCopies
 }
 
-export type VolumeStoreOptions = { readonly remote?: RemoteFiles; readonly pools?: readonly ConfiguredPool[] }
+export type VolumeStoreOptions = {
+  readonly remote?: RemoteFiles
+  readonly pools?: readonly ConfiguredPool[]
+  readonly csi?: CsiVolumes
+}
 
 export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions = {}): DiskVolumes {
-  const { remote = remoteFiles(), pools: configured = [] } = options
+  const { remote = remoteFiles(), pools: configured = [], csi = noCsiVolumes } = options
   const { dataDirectory, memoryDirectory } = folders
   const messages = join(memoryDirectory, 'messages')
   const inMemory = once(() => mountOwnMemory(memoryDirectory, ['mode=0700', 'nosuid', 'nodev', 'size=25%']))
@@ -65,7 +70,9 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
   const pools = volumePools(configured, folders)
   const claims = claimVolumes({
     folderOf: (podUID) => aside(podUID, 'claims'),
-    ...{ remote, pools, pods: join(memoryDirectory, 'pods'), shares: shareMounts({ folder: memoryDirectory, remote }) },
+    pods: join(memoryDirectory, 'pods'),
+    shares: shareMounts({ folder: memoryDirectory, remote }),
+    ...{ remote, pools, csi },
   })
   const placeOf = (podUID: string, volume: WantedVolume) => {
     if (volume.kind === 'hostPath' || volume.kind === 'claim') return volume.path
@@ -107,6 +114,9 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
 
   const remove = async (podUID: string, signal?: AbortSignal) => {
     claims.stop(podUID)
+    // What is mounted of a driver's volume for a container is below the folder of the pod: it goes before the volume.
+    await unmountBelow([aside(podUID)])
+    await csi.remove(podUID)
     await removeUnmounted(podUID, [aside(podUID), onDisk(podUID), join(messages, safe(podUID))], signal)
     await releaseShares(claims)
   }
@@ -145,7 +155,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     async podUIDs() {
       const folders = [join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages]
       const found = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
-      return [...new Set(found.flat())]
+      return [...new Set([...found.flat(), ...(await csi.podUIDs())])]
     },
   }
 }

@@ -1,4 +1,5 @@
 /** The interface to the volumes on this machine. `agent/adapters/disk/volume-store.ts` implements it on files. */
+import type { CsiMount } from './csi/csi-mount.ts'
 import type { MountedShare } from './share-mount.ts'
 
 /** A file of a volume: `path` within it, already found safe. */
@@ -27,11 +28,12 @@ export type ClaimVolume = {
   /** The uid of the PersistentVolume. */
   readonly uid: string
   readonly volume: string
-  /** A local one must exist; a share is mounted. */
-  readonly source: 'hostPath' | 'local' | 'share'
-  /** Not of a share. */
+  /** A local one must exist; a share is mounted, and a volume of a CSI driver by its driver. */
+  readonly source: 'hostPath' | 'local' | 'share' | 'csi'
+  /** Not of a share, nor of a driver. */
   readonly path: string
   readonly share?: MountedShare
+  readonly csi?: CsiMount
   /** The type of a hostPath. */
   readonly type: string
   /** The id of the pool in which its folder is made; `path` then has its name in the pool. */

@@ -4,6 +4,7 @@ import type { Secret } from '../../../api/secret.ts'
 import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import type { NasShare } from '../../../api/storage/shares.ts'
+import { csiMountOf } from './csi/wanted-csi.ts'
 import { type MountedShare, shareUser } from './share-mount.ts'
 import { setUpFailed, type WantedVolume } from './volume-store.ts'
 import type { VolumeResult } from './wanted-volumes.ts'
@@ -91,6 +92,13 @@ function wantedVolumeOf(
     const share = withUser(volume.share, secrets, pod.spec.securityContext?.fsGroup)
     if ('ok' in share) return failed(setUpFailed, share.message)
     return { ok: true, value: { ...head, source: 'share', path: '', share } }
+  }
+  if (volume.csi !== undefined) {
+    if (isHeld) return failed(setUpFailed, inUseElsewhere)
+    const isReadOnly = persistentVolumeClaim?.readOnly === true
+    const found = csiMountOf(pod, { volume, csi: volume.csi, isReadOnly, secrets })
+    if ('message' in found) return failed(found.step, found.message)
+    return { ok: true, value: { ...head, source: 'csi', path: '', ...found } }
   }
   if (source === 'other' || path === undefined) return failed(setUpFailed, 'no volume plugin matched')
   const options = mountOptions.filter((option) => source === 'hostPath' || !['ro', 'rw', 'defaults'].includes(option))

@@ -11,6 +11,7 @@ import {
   secretContents,
 } from '../options/named-data.ts'
 import { onlyUser } from '../options/security.ts'
+import { driverNotFound } from './csi/csi-driver-words.ts'
 import { type PodTokens, type TokenProjection, tokenId, tokenNeed } from './token-needs.ts'
 import type { VolumeFile, WantedVolume } from './volume-store.ts'
 import { isClaim, wantedClaim, wantedShare } from './wanted-claims.ts'
@@ -46,7 +47,7 @@ export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): 
   if (hostPath !== undefined) {
     return { ok: true, value: { name, kind: 'hostPath', path: hostPath.path, type: hostPath.type ?? '' } }
   }
-  if (csi !== undefined) return { ok: false, message: noDriver(csi.driver) }
+  if (csi !== undefined) return { ok: false, message: driverNotFound(csi.driver) }
   const parts: Found<readonly VolumeFile[]>[] = []
   const { defaultMode = defaultFileMode } = configMap ?? secret ?? downwardAPI ?? projected ?? {}
   if (configMap !== undefined) parts.push(mapFiles(pod, configMap, sources, defaultMode))
@@ -74,12 +75,6 @@ export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): 
   // Of two files at one path the later one counts.
   const byPath = new Map(files.map((file) => [file.path, readable(file)]))
   return { ok: true, value: { name, kind: 'files', files: [...byPath.values()], ...owned } }
-}
-
-/** The kubelet's sentence (pkg/volume/csi/csi_mounter.go): drivers of volumes do not run on nodes of this version. */
-function noDriver(driver: string): string {
-  const because = `driver name ${driver} not found in the list of registered CSI drivers`
-  return `kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: ${because}`
 }
 
 /** A path below something: relative, and without a step up. Names that begin with `..` are our own. */

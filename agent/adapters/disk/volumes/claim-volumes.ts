@@ -12,6 +12,7 @@ import { startDeadline } from '../../../../daemon/deadline.ts'
 import { turnsByKey } from '../../../../daemon/limits/turns-by-key.ts'
 import { type ClaimVolume, VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { inUseElsewhere } from '../../../pods/volumes/wanted-claims.ts'
+import type { CsiPlaced, CsiVolumes } from '../../csi/csi-volumes.ts'
 import type { RemoteFiles } from '../remote/remote-files.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
 import type { ShareMounts } from '../shares/share-mounts.ts'
@@ -45,11 +46,12 @@ export type ClaimVolumesNeeds = {
   readonly remote: RemoteFiles
   readonly pools: VolumePools
   readonly shares: ShareMounts
+  readonly csi: Pick<CsiVolumes, 'place' | 'check'>
   /** A worker waits so long for the files of a volume to get their group. The work goes on afterwards. */
   readonly patienceMs?: number
 }
 
-const RecordSchema = object({ uid: text, source: oneOf('hostPath', 'local', 'share'), path: text, type: text })
+const RecordSchema = object({ uid: text, source: oneOf('hostPath', 'local', 'share', 'csi'), path: text, type: text })
 type Placed = Pick<ClaimVolume, 'uid' | 'source' | 'path' | 'type'>
 
 /** The hint is the kubelet's (SetVolumeOwnership in pkg/volume/volume_linux.go). */
@@ -57,17 +59,22 @@ const stillChanging =
   'the files of the volume are being given to the fsGroup. If the volume has a lot of files then setting volume ownership could be slow, see https://github.com/kubernetes/kubernetes/issues/69699; fsGroupChangePolicy: OnRootMismatch does it once'
 
 export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
-  const { folderOf, pods, remote, pools, shares, patienceMs = 2_000 } = needs
+  const { folderOf, pods, remote, pools, shares, csi, patienceMs = 2_000 } = needs
   const inTurn = turnsByKey()
   const changes = groupChanges(patienceMs)
 
   const check = ({ uid, source, path, type }: Placed) => {
     if (source === 'share') return shares.check(uid)
+    if (source === 'csi') return csi.check(path)
     return source === 'local' ? checkLocalPath(path, remote) : checkHostPath(path, type, remote)
   }
 
   /** It exists there. */
-  const located = async (volume: ClaimVolume): Promise<string> => {
+  const located = async (podUID: string, volume: ClaimVolume): Promise<CsiPlaced> => {
+    if (volume.csi !== undefined) return await csi.place(podUID, volume, volume.csi)
+    return { path: await locatedHere(volume), hasGroup: false }
+  }
+  const locatedHere = async (volume: ClaimVolume): Promise<string> => {
     if (volume.share !== undefined) return await shares.place(volume.uid, volume.share)
     if (volume.pool === undefined) await check(volume)
     else return await pools.folder({ ...volume, pool: volume.pool, hasGroup: volume.group !== undefined })
@@ -123,9 +130,14 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
           throw new VolumeError(inUseElsewhere)
         }
         const { group, groupOnMismatch = false } = volume
-        const path = await located(volume)
+        const { path, hasGroup } = await located(podUID, volume)
         if (isPlaced) return path
-        if (group !== undefined && !(await othersHave(volume.uid, podUID)) && !(await remoteMountOn(path))) {
+        if (
+          group !== undefined &&
+          !hasGroup &&
+          !(await othersHave(volume.uid, podUID)) &&
+          !(await remoteMountOn(path))
+        ) {
           await changes.run(podUID, name, async (signal) =>
             giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
           )

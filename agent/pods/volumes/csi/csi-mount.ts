@@ -21,6 +21,8 @@ export type CsiMount = {
   readonly fsType: string
   /** The first of the PersistentVolume. */
   readonly accessMode: string
+  /** The fsGroup of the pod, for a driver that mounts with it. */
+  readonly group?: number
   readonly readOnly: boolean
   readonly mountOptions: readonly string[]
   readonly attributes: Texts
@@ -48,12 +50,7 @@ export function csiAccessMode(
   return (hasSingleNodeModes ? singleNodeModes : accessModes)[mode] ?? 0
 }
 
-/** `group`: left out for a driver that does not mount with it. */
-export function volumeCapability(
-  { fsType, mountOptions, accessMode }: CsiMount,
-  capabilities: CsiCapabilities,
-  group?: number,
-) {
+export function volumeCapability({ fsType, mountOptions, accessMode, group }: CsiMount, capabilities: CsiCapabilities) {
   const volumeMountGroup = capabilities.mountsWithGroup && group !== undefined ? String(group) : ''
   return {
     mount: { fsType, mountFlags: mountOptions, volumeMountGroup },

@@ -1,0 +1,186 @@
+import { access, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import type { CsiMount } from '../../pods/volumes/csi/csi-mount.ts'
+import type { ClaimVolume } from '../../pods/volumes/volume-store.ts'
+import { type CsiDriverOptions, csiDriver } from '../../testing/csi-driver.ts'
+import { csiClient } from './csi-client.ts'
+import { csiVolumes } from './csi-volumes.ts'
+
+const mount = (more: Partial<CsiMount> = {}): CsiMount => ({
+  ...{ driver: 'disk.example.com', handle: 'vol-1', fsType: 'ext4', accessMode: 'ReadWriteOnce', readOnly: false },
+  ...{ mountOptions: ['noatime'], attributes: { share: 's' }, podAttributes: { pod: 'p' } },
+  ...{ publishContext: { device: '/dev/x' }, stageSecrets: { key: 'stage' }, publishSecrets: { key: 'publish' } },
+  ...more,
+})
+const claim = (more: Partial<ClaimVolume> = {}): ClaimVolume => ({
+  ...{ uid: 'pv-uid', volume: 'pv-1', source: 'csi', path: '', type: '', claim: 'default/data', isForOnePod: false },
+  ...more,
+})
+
+type Ending = { teardown(end: () => Promise<void>): void; fail(message: string): unknown }
+
+async function machine(t: Ending, options: CsiDriverOptions = {}) {
+  const kubelet = await mkdtemp(join(tmpdir(), 'csi-'))
+  const driver = await csiDriver(kubelet, options)
+  t.teardown(async () => {
+    await driver.close()
+    await rm(kubelet, { recursive: true, force: true })
+  })
+  const client = csiClient(driver.endpoint, 60_000)
+  const capabilities = await client.capabilities()
+  const registered = new Map([['disk.example.com', { client, capabilities }]])
+  const volumes = (agent = '/var/lib/bramble') =>
+    csiVolumes({
+      ...{ kubeletDirectory: kubelet, agent, log: quietLog(t), driver: (name) => registered.get(name) },
+      ...{ patienceMs: 60_000, isMounted: exists },
+    })
+  const names = () => driver.calls.map(({ name }) => name).filter((name) => !name.startsWith('NodeGet'))
+  const target = (pod: string, volume = 'pv-1') =>
+    join(kubelet, 'pods', pod, 'volumes', 'kubernetes.io~csi', volume, 'mount')
+  return { kubelet, driver, registered, volumes, names, target }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+test('a volume is staged once, published for each pod, and unstaged after the last one', async (t) => {
+  const { kubelet, driver, volumes, names, target } = await machine(t)
+  const own = volumes()
+  t.same(await own.place('a', claim(), mount()), { path: target('a'), hasGroup: false })
+  await own.place('a', claim(), mount())
+  await own.place('b', claim(), mount())
+  t.same(names(), ['NodeStageVolume', 'NodePublishVolume', 'NodePublishVolume'])
+  const [stage, publish] = driver.calls.filter(({ name }) => /Stage|Publish/.test(name)).map(({ request }) => request)
+  const staging = String(stage?.['stagingTargetPath'])
+  t.match(staging, new RegExp(`^${kubelet}/plugins/kubernetes.io/csi/disk.example.com/[0-9a-f]{64}/globalmount$`))
+  const capability = { mount: { fsType: 'ext4', mountFlags: ['noatime'] }, accessMode: { mode: 1 } }
+  const shared = { volumeId: 'vol-1', publishContext: { device: '/dev/x' }, volumeCapability: capability }
+  t.match(stage, { ...shared, secrets: { key: 'stage' }, volumeContext: { share: 's' } })
+  t.match(publish, { ...shared, stagingTargetPath: staging, targetPath: target('a'), readonly: false })
+  t.match(publish, { secrets: { key: 'publish' }, volumeContext: { share: 's', pod: 'p' } })
+  t.same(stage?.['volumeContext'], { share: 's' }, 'the stage is of no pod')
+  await own.remove('a')
+  t.same(names().slice(3), ['NodeUnpublishVolume'])
+  await own.remove('b')
+  t.same(names().slice(4), ['NodeUnpublishVolume', 'NodeUnstageVolume'])
+  t.same(await readdir(join(kubelet, 'pods')), [], 'nothing of the pods is left')
+  await own.remove('b')
+  t.equal(names().length, 6, 'what is not there is not removed')
+})
+
+test('an agent that starts again has the volumes of its pods unmounted, and no others', async (t) => {
+  const { kubelet, volumes, names, target } = await machine(t)
+  await volumes().place('a', claim(), mount())
+  const record = join(target('a'), '..', 'vol_data.json')
+  const { driverName, volumeHandle, specVolID } = JSON.parse(await readFile(record, 'utf8'))
+  t.same([driverName, volumeHandle, specVolID], ['disk.example.com', 'vol-1', 'pv-1'])
+  t.notMatch(await readFile(record, 'utf8'), /publish|stage/, 'texts of Secrets are not written')
+  const other = volumes('/another')
+  t.same(await other.podUIDs(), [])
+  await other.remove('a')
+  t.same(names(), ['NodeStageVolume', 'NodePublishVolume'])
+  const next = volumes()
+  t.same(await next.podUIDs(), ['a'])
+  await next.place('a', claim(), mount())
+  t.equal(names().length, 2, 'what is mounted is not mounted again')
+  await next.remove('a')
+  t.same(names().slice(2), ['NodeUnpublishVolume', 'NodeUnstageVolume'])
+  t.same(await readdir(join(kubelet, 'pods')), [])
+})
+
+test('after a power cut the volume is staged and published again', async (t) => {
+  const { volumes, names, target } = await machine(t)
+  await volumes().place('a', claim(), mount())
+  await rm(target('a'), { recursive: true })
+  await volumes().place('a', claim(), mount())
+  t.same(names().slice(2), ['NodeStageVolume', 'NodePublishVolume'])
+})
+
+test('a stage that an agent did not finish before it was killed is unstaged with its pod', async (t) => {
+  const { driver, volumes, names } = await machine(t)
+  driver.fail('NodePublishVolume', 14, 'shutting down')
+  const killed = volumes()
+  await t.rejects(killed.place('a', claim(), mount()), { message: /code = Unavailable desc = shutting down/ })
+  driver.heal()
+  const next = volumes()
+  t.same(await next.podUIDs(), ['a'], 'it may be mounted')
+  await next.remove('a')
+  t.same(names().slice(2), ['NodeUnpublishVolume', 'NodeUnstageVolume'])
+})
+
+test('after a final refusal nothing is published, and the stage goes without a pod', async (t) => {
+  const { driver, volumes, names } = await machine(t)
+  driver.fail('NodePublishVolume', 3, 'no such share')
+  const own = volumes()
+  await t.rejects(own.place('a', claim(), mount()), {
+    ...{ step: 'MountVolume.SetUp failed', message: 'rpc error: code = InvalidArgument desc = no such share' },
+  })
+  t.same(await own.podUIDs(), [])
+  driver.heal()
+  await own.release()
+  t.same(names().slice(2), ['NodeUnstageVolume'])
+  driver.fail('NodeStageVolume', 13, 'mkfs failed')
+  await t.rejects(own.place('a', claim(), mount()), { step: 'MountVolume.MountDevice failed', message: /mkfs failed/ })
+})
+
+test('a driver that is not there is named, and its volumes wait for it', async (t) => {
+  const { registered, volumes, names } = await machine(t)
+  const message =
+    'kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name other.example.com not found in the list of registered CSI drivers'
+  await t.rejects(volumes().place('a', claim(), mount({ driver: 'other.example.com' })), { message })
+  const own = volumes()
+  await own.place('a', claim(), mount())
+  const driver = registered.get('disk.example.com')
+  registered.clear()
+  await t.rejects(own.remove('a'), { message: /driver name disk.example.com not found/ })
+  t.same(await own.podUIDs(), ['a'])
+  if (driver !== undefined) registered.set('disk.example.com', driver)
+  await own.remove('a')
+  t.same(await own.podUIDs(), [])
+  t.equal(names().length, 4)
+})
+
+test('a driver that hangs keeps no worker, and its answer counts later', async (t) => {
+  const { kubelet, driver, registered, names } = await machine(t)
+  const slow = csiVolumes({
+    ...{ kubeletDirectory: kubelet, agent: 'a', log: quietLog(t), driver: (name: string) => registered.get(name) },
+    ...{ patienceMs: 20, isMounted: exists },
+  })
+  driver.hang('NodeStageVolume')
+  const late = { message: 'driver disk.example.com takes longer than usual to mount the volume' }
+  await t.rejects(slow.place('a', claim(), mount()), late)
+  await t.rejects(slow.place('a', claim(), mount()), late)
+  t.same(names(), ['NodeStageVolume'], 'it is called once')
+  await t.rejects(slow.remove('a'), { message: /takes longer than usual to unmount/ })
+  t.same(await slow.podUIDs(), ['a'], 'it may be mounted still')
+})
+
+test('a driver without stages, and one that mounts with the group, are asked accordingly', async (t) => {
+  const { driver, volumes, names, target } = await machine(t, { capabilities: [5, 6] })
+  t.same(await volumes().place('a', claim(), mount({ group: 2000, accessMode: 'ReadWriteOncePod', readOnly: true })), {
+    ...{ path: target('a'), hasGroup: true },
+  })
+  t.same(names(), ['NodePublishVolume'])
+  t.match(driver.calls.at(-1)?.request, {
+    ...{ stagingTargetPath: '', readonly: true },
+    volumeCapability: { mount: { volumeMountGroup: '2000' }, accessMode: { mode: 6 } },
+  })
+})
+
+test('what a driver has left in the place of a mount is never removed', async (t) => {
+  const { driver, volumes, target } = await machine(t)
+  const own = volumes()
+  await own.place('a', claim(), mount())
+  await writeFile(join(target('a'), 'data'), 'x')
+  await t.rejects(own.remove('a'), { message: /it is still mounted/ })
+  t.equal(await readFile(join(target('a'), 'data'), 'utf8'), 'x')
+  t.same(await own.podUIDs(), ['a'])
+  t.equal(driver.calls.at(-1)?.name, 'NodeUnpublishVolume')
+})

@@ -1,0 +1,121 @@
+import { test } from 'tap'
+import type { NodeCsiVolume, NodeVolume } from '../../../../api/storage/node-claim.ts'
+import { aPod } from '../../../../api/testing/builders.ts'
+import { csiAccessMode, getsGroup, podInfo } from './csi-mount.ts'
+import { csiNodeDrivers, csiNodeWrites, nodePatch, topologyCollisions } from './node-drivers.ts'
+import { pluginProblem } from './plugin-problem.ts'
+import { csiMountOf } from './wanted-csi.ts'
+
+const pod = aPod({
+  name: 'web',
+  uid: 'uid-web',
+  spec: { serviceAccountName: 'reader', securityContext: { fsGroup: 7 } },
+})
+const volume: NodeVolume = { name: 'pv', uid: 'uid-pv', source: 'other', mountOptions: ['noatime'] }
+const csi: NodeCsiVolume = { driver: 'disk.example.com', handle: 'h', fsType: 'ext4', accessModes: ['ReadWriteOnce'] }
+const wanted = (more: Partial<NodeCsiVolume> = {}, isReadOnly = false) =>
+  csiMountOf(pod, { volume, csi: { ...csi, ...more }, isReadOnly, secrets })
+const data = { password: Buffer.from('geheim').toString('base64') }
+const secrets = [
+  { apiVersion: 'v1' as const, kind: 'Secret' as const, metadata: { name: 's', namespace: 'storage' }, data },
+]
+
+test('a driver is asked for the volume with the texts of its Secrets and what it wants of the pod', async (t) => {
+  const stageSecret = { namespace: 'storage', name: 's' }
+  t.match(wanted({ stageSecret, podInfo: true, attributes: { a: 'b' }, publishContext: { c: 'd' } }), {
+    csi: {
+      ...{ driver: 'disk.example.com', handle: 'h', fsType: 'ext4', mountOptions: ['noatime'], readOnly: false },
+      ...{
+        stageSecrets: { password: 'geheim' },
+        publishSecrets: {},
+        attributes: { a: 'b' },
+        publishContext: { c: 'd' },
+      },
+      podAttributes: podInfo(pod, false),
+    },
+    group: 7,
+  })
+  t.match(podInfo(pod, true), {
+    'csi.storage.k8s.io/pod.name': 'web',
+    'csi.storage.k8s.io/serviceAccount.name': 'reader',
+    'csi.storage.k8s.io/ephemeral': 'true',
+  })
+  const missing = { namespace: 'storage', name: 'other' }
+  t.same(wanted({ publishSecret: missing }), {
+    step: 'MountVolume.SetUp failed',
+    message: 'fetching NodePublishSecretRef storage/other failed: secrets "other" not found',
+  })
+  t.match(wanted({ stageSecret: missing }), { step: 'MountVolume.MountDevice failed' })
+  t.same(wanted({ notAttached: 'why' }), { step: 'AttachVolume.Attach failed', message: 'why' })
+})
+
+test('the files of a volume get the group by the policy of the driver', async (t) => {
+  const group = (more: Partial<NodeCsiVolume>, isReadOnly = false) => {
+    const found = wanted(more, isReadOnly)
+    return 'csi' in found ? found.group : found.message
+  }
+  t.equal(group({}), 7)
+  t.equal(group({}, true), undefined)
+  t.equal(group({ fsType: '' }), undefined, 'the default needs a type of file system')
+  t.equal(group({ accessModes: ['ReadWriteMany'] }), undefined, 'and one node')
+  t.equal(group({ accessModes: ['ReadWriteMany'], fsGroupPolicy: 'File' }), 7)
+  t.equal(group({ fsGroupPolicy: 'None' }), undefined)
+  t.ok(getsGroup({}, 'File'))
+  const modes = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod', 'x']
+  t.same(
+    modes.map((mode) => csiAccessMode(mode, { hasSingleNodeModes: false })),
+    [1, 3, 5, 1, 0],
+  )
+  t.same(
+    modes.map((mode) => csiAccessMode(mode, { hasSingleNodeModes: true })),
+    [7, 3, 5, 6, 0],
+  )
+})
+
+test('a plugin is refused with the reason', async (t) => {
+  const facts = { type: 'CSIPlugin', name: 'disk.example.com', endpoint: '/a/csi.sock', supportedVersions: ['1.0.0'] }
+  const problem = (more: Partial<typeof facts>) => pluginProblem({ ...facts, ...more }, '/s')
+  t.equal(problem({}), undefined)
+  t.equal(problem({ supportedVersions: ['0.3.0', 'v1.2.3'] }), undefined)
+  t.match(problem({ type: 'DRAPlugin' }), /^no handler registered for plugin type: DRAPlugin at socket \/s$/)
+  for (const name of ['', '..', 'a/b', 'x'.repeat(64)]) t.match(problem({ name }), /is not the name of a driver/)
+  for (const endpoint of ['', 'csi.sock', '/a/../b', `/${'x'.repeat(107)}`])
+    t.match(problem({ endpoint }), /is not the path of a socket/)
+  for (const version of ['2.0.0', '0.3.0', '1', '1.x'])
+    t.match(problem({ supportedVersions: [version] }), /none of the CSI versions/)
+  t.match(problem({ supportedVersions: [] }), /none of the CSI versions/)
+})
+
+test('the CSINode has the drivers, and a changed one is taken away before it is written again', async (t) => {
+  const node = (drivers: ReturnType<typeof csiNodeDrivers>) =>
+    ({ apiVersion: 'storage.k8s.io/v1', kind: 'CSINode', metadata: { name: 'n' }, spec: { drivers } }) as const
+  const [a, b] = ['a', 'b'].map((name) => ({
+    name,
+    nodeID: 'n',
+    topology: { 'x.example.com/rack': 'r' },
+    maxVolumes: 3,
+  }))
+  if (a === undefined || b === undefined) return t.fail()
+  const both = csiNodeDrivers([a, b])
+  t.same(both[0], { name: 'a', nodeID: 'n', topologyKeys: ['x.example.com/rack'], allocatable: { count: 3 } })
+  t.same(csiNodeDrivers([{ name: 'c', nodeID: 'n', topology: {} }]), [{ name: 'c', nodeID: 'n' }])
+  t.same(csiNodeWrites(undefined, both), [both])
+  t.same(csiNodeWrites(node([...both].reverse()), both), [])
+  t.same(csiNodeWrites(node(both), both.slice(1)), [both.slice(1)])
+  const changed = csiNodeDrivers([{ ...a, nodeID: 'other' }, b])
+  t.same(csiNodeWrites(node(both), changed), [both.slice(1), changed])
+})
+
+test('the Node gets the labels of a topology, and one that has another value stays', async (t) => {
+  const drivers = [{ name: 'a', nodeID: 'n', topology: { 'x.example.com/rack': 'r' } }]
+  const annotations = { 'csi.volume.kubernetes.io/nodeid': '{"a":"n"}' }
+  t.same(nodePatch({}, drivers), { metadata: { labels: { 'x.example.com/rack': 'r' }, annotations } })
+  t.equal(nodePatch({ labels: { 'x.example.com/rack': 'r' }, annotations }, drivers), undefined)
+  const labels = { 'x.example.com/rack': 's' }
+  t.equal(nodePatch({ labels, annotations }, drivers), undefined)
+  t.match(topologyCollisions({ labels }, drivers), [
+    /^detected topology value collision: driver reported "x.example.com\/rack":"r" but existing label is "x.example.com\/rack":"s"$/,
+  ])
+  t.same(topologyCollisions({}, drivers), [])
+  t.same(nodePatch({ annotations }, []), { metadata: { annotations: { 'csi.volume.kubernetes.io/nodeid': null } } })
+})
