@@ -39,7 +39,7 @@ export interface CsiRecords {
   /** What the driver left is removed where it is empty, and never more. Throws VolumeError if it is not empty. */
   removePublished(volume: PublishedVolume): Promise<void>
   removeStaged(volume: StagedVolume): Promise<void>
-  /** Of this agent, for all pods or one. */
+  /** Those of this agent, for all pods or one. */
   published(podUID?: string): Promise<readonly PublishedVolume[]>
   staged(): Promise<readonly StagedVolume[]>
 }

@@ -53,7 +53,7 @@ test('a driver that comes is registered, and one whose socket goes is not used a
     { name: 'disk.example.com', nodeID: 'node-1', topology: { 'topology.example.com/rack': 'a' }, maxVolumes: 8 },
   ])
   t.ok(registry.driver('disk.example.com')?.capabilities.stages)
-  await until('it is told so', () => notified(first).length === 1)
+  await until('it is notified', () => notified(first).length === 1)
   t.same(notified(first), [{ registered: true, error: '' }])
   await driver({ name: 'other.example.com' })
   await until('the other is registered', () => names()?.length === 2)
@@ -63,7 +63,7 @@ test('a driver that comes is registered, and one whose socket goes is not used a
   t.equal(registry.driver('disk.example.com'), undefined)
 })
 
-test('what is not a driver is told so, and holds up no other', async (t) => {
+test('what is not a driver is refused, and holds up no other', async (t) => {
   const { kubeletDirectory, start, driver, log } = await machine(t)
   const wrong = [
     await driver({ name: 'a.example.com', type: 'DevicePlugin' }),

@@ -9,13 +9,12 @@ import { alarm } from '../../../daemon/alarm.ts'
 import { longestBackoffMs } from '../../../daemon/backoff.ts'
 import type { Cell } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import { codeOf, messageOf } from '../../../daemon/errors.ts'
+import { codeOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { NodeDriver } from '../../pods/volumes/csi/node-drivers.ts'
-import { pluginProblem } from '../../pods/volumes/csi/plugin-problem.ts'
-import type { CsiClient, CsiRegistration } from './csi-client.ts'
-import type { RegisteredDriver } from './csi-volumes.ts'
+import type { RegisteredDriver } from './csi-calls.ts'
+import { type RegisteredPlugin, registeredPlugin } from './plugin-registration.ts'
 
 export interface CsiRegistry extends Loop {
   driver(name: string): RegisteredDriver | undefined
@@ -31,18 +30,13 @@ export type CsiRegistryNeeds = {
   readonly log: Log
 }
 
-type Clients = {
-  readonly csiClient: (socket: string) => CsiClient
-  readonly csiRegistration: (socket: string) => CsiRegistration
-}
-
 /** A socket of the folder. Its identity changes when the driver makes another one at the same path. */
 type Plugin = {
   readonly id: string
   attempts: number
   nextMs: number
   isAsked: boolean
-  found?: RegisteredDriver & { readonly node: NodeDriver }
+  found?: RegisteredPlugin
 }
 
 /** What inotify does not report, such as a folder that was made again, is found so. */
@@ -67,35 +61,12 @@ export function csiRegistry(needs: CsiRegistryNeeds): CsiRegistry {
   }
 
   const ask = async (name: string, plugin: Plugin) => {
-    // Loaded with the first driver.
-    const { csiClient, csiRegistration }: Clients = await import('./csi-client.ts')
-    const registration = csiRegistration(join(folder, name))
-    const info = await registration.getInfo()
-    const taken = [...plugins].find(([other, { found }]) => other !== name && found?.node.name === info.name)
-    const problem =
-      pluginProblem(info, join(folder, name)) ??
-      (taken && `plugin with the same name ${info.name} is registered at ${taken[0]}`)
-    if (problem !== undefined) {
-      await registration.notify(problem)
-      throw new Error(problem)
-    }
-    const client = csiClient(info.endpoint)
-    try {
-      const [{ nodeId, maxVolumes, topology }, capabilities] = await Promise.all([
-        client.nodeInfo(),
-        client.capabilities(),
-      ])
-      if (nodeId === '') throw new Error(`driver ${info.name} has no ID for this node`)
-      if (plugins.get(name) !== plugin) return
-      const node = { name: info.name, nodeID: nodeId, topology, ...(maxVolumes !== undefined && { maxVolumes }) }
-      plugin.found = { client, capabilities, node }
-    } catch (error) {
-      await registration.notify(messageOf(error)).catch(() => undefined)
-      throw error
-    }
-    // The node mounts volumes with it from now on, also while no controller is reached.
-    await registration.notify('')
-    log.info('CSI driver registered', { driver: info.name, socket: info.endpoint })
+    const found = await registeredPlugin(join(folder, name), {
+      holder: (driver) => [...plugins].find(([other, { found }]) => other !== name && found?.node.name === driver)?.[0],
+    })
+    if (plugins.get(name) !== plugin) return
+    plugin.found = found
+    log.info('CSI driver registered', { driver: found.node.name })
   }
 
   const start = (name: string, plugin: Plugin) => {

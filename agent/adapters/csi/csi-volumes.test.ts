@@ -6,6 +6,7 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import type { CsiMount } from '../../pods/volumes/csi/csi-mount.ts'
 import type { ClaimVolume } from '../../pods/volumes/volume-store.ts'
 import { type CsiDriverOptions, csiDriver } from '../../testing/csi-driver.ts'
+import { until } from '../../testing/until.ts'
 import { csiClient } from './csi-client.ts'
 import { csiVolumes } from './csi-volumes.ts'
 
@@ -157,6 +158,7 @@ test('a driver that hangs keeps no worker, and its answer counts later', async (
   const late = { message: 'driver disk.example.com takes longer than usual to mount the volume' }
   await t.rejects(slow.place('a', claim(), mount()), late)
   await t.rejects(slow.place('a', claim(), mount()), late)
+  await until('the driver is called', () => names().length > 0)
   t.same(names(), ['NodeStageVolume'], 'it is called once')
   await t.rejects(slow.remove('a'), { message: /takes longer than usual to unmount/ })
   t.same(await slow.podUIDs(), ['a'], 'it may be mounted still')

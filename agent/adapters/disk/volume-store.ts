@@ -152,12 +152,13 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
       }),
     savedToken: (podUID, id) => described('a saved token', () => readToken(tokenFolders(podUID), safe(id))),
     remove: (podUID, signal) => described(`the volumes of pod ${podUID}`, () => remove(podUID, signal)),
-    async podUIDs() {
-      const folders = [join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages]
-      const found = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
-      return [...new Set([...found.flat(), ...(await csi.podUIDs())])]
-    },
+    podUIDs: () => podsIn([join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages], csi),
   }
+}
+
+async function podsIn(folders: readonly string[], csi: Pick<CsiVolumes, 'podUIDs'>): Promise<readonly string[]> {
+  const found = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
+  return [...new Set([...found.flat(), ...(await csi.podUIDs())])]
 }
 
 async function silenceAt(path: string, remote: RemoteFiles): Promise<string | undefined> {

@@ -12,6 +12,7 @@ import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import { claimUsersIndex } from './claim-users.ts'
+import { csiObjects } from './csi/csi-objects.ts'
 import { isOtherNode } from './desired-content.ts'
 import { linkedServicesIndex } from './linked-services.ts'
 import type { NodeClaimSources } from './node-claims.ts'
@@ -97,16 +98,13 @@ export function desiredSources(
       if (claimRef !== undefined) claimChanged(keyText(claimRef))
     }
   })
-  const driverLoop = informer(needs, 'csidrivers', (present, previous) => {
-    const name = (present ?? previous)?.metadata.name
-    for (const { spec } of volumeLoop.all()) {
-      if (spec?.csi?.driver === name && spec?.claimRef !== undefined) claimChanged(keyText(spec.claimRef))
-    }
-  })
-  const attachmentLoop = informer(needs, 'volumeattachments', (present, previous) => {
-    for (const node of new Set([present?.spec.nodeName, previous?.spec.nodeName])) {
-      if (node !== undefined) changed(node, 'content')
-    }
+  const csi = csiObjects(needs, {
+    driverChanged(name) {
+      for (const { spec } of volumeLoop.all()) {
+        if (spec?.csi?.driver === name && spec?.claimRef !== undefined) claimChanged(keyText(spec.claimRef))
+      }
+    },
+    attachmentChanged: (node) => changed(node, 'content'),
   })
   return {
     node: (name) => nodeLoop.get({ namespace: '', name }),
@@ -118,15 +116,13 @@ export function desiredSources(
     servicesIn: services.servicesIn,
     claim: claimOf,
     volume: (name) => volumeLoop.get({ namespace: '', name }),
-    csiDriver: (name) => driverLoop.get({ namespace: '', name }),
-    attachment: (name) => attachmentLoop.get({ namespace: '', name }),
+    csiDriver: csi.csiDriver,
+    attachment: csi.attachment,
     podsUsing: claimUsers.podsUsing,
-    listed: Promise.all(
-      [
-        ...[nodeLoop, podLoop, configMapLoop, secretLoop, classLoop, serviceLoop, claimLoop, volumeLoop],
-        ...[driverLoop, attachmentLoop],
-      ].map(({ listed }) => listed),
-    ),
+    listed: Promise.all([
+      ...[nodeLoop, podLoop, configMapLoop, secretLoop, classLoop].map(({ listed }) => listed),
+      ...[serviceLoop, claimLoop, volumeLoop, csi].map(({ listed }) => listed),
+    ]),
     loops: [
       { name: 'node-outbox-nodes', run: nodeLoop.run },
       { name: 'node-outbox-pods', run: podLoop.run },
@@ -136,8 +132,7 @@ export function desiredSources(
       { name: 'node-outbox-services', run: serviceLoop.run },
       { name: 'node-outbox-claims', run: claimLoop.run },
       { name: 'node-outbox-volumes', run: volumeLoop.run },
-      { name: 'node-outbox-csi-drivers', run: driverLoop.run },
-      { name: 'node-outbox-attachments', run: attachmentLoop.run },
+      ...csi.loops,
     ],
   }
 }

@@ -11,7 +11,7 @@ import { claimsOfPod, isForOnePod } from '../../../api/storage/pod-claims.ts'
 import { hasDataAnnotation, localProvisioner, poolAnnotation } from '../../../api/storage/pools.ts'
 import { type NasShare, shareOfVolume } from '../../../api/storage/shares.ts'
 import { volumeAnnotations, volumeFinalizers } from '../../../api/storage/volume-names.ts'
-import { type CsiSources, nodeCsiVolume, secretsOfCsi } from './node-csi-volume.ts'
+import { type CsiSources, nodeCsiVolume, secretsOfCsi } from './csi/node-csi-volume.ts'
 
 export type NodeClaimSources = CsiSources & {
   readonly node: Node | undefined

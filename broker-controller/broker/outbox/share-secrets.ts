@@ -2,8 +2,8 @@
 import { shareOfVolume } from '../../../api/storage/shares.ts'
 import { keyText } from '../../store/informer.ts'
 import type { StoredObject } from '../../store/store.ts'
+import { nodeCsiVolume, secretsOfCsi } from './csi/node-csi-volume.ts'
 import { secretOfShare } from './node-claims.ts'
-import { nodeCsiVolume, secretsOfCsi } from './node-csi-volume.ts'
 
 type Changed = StoredObject<'persistentvolumes'> | undefined
 

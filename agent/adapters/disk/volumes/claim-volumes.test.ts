@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../../test/support/volumes.ts'
+import type { CsiMount } from '../../../pods/volumes/csi/csi-mount.ts'
 import type { WantedVolume } from '../../../pods/volumes/volume-store.ts'
 import { mountHung, noFuse } from '../../../testing/hung-filesystem.ts'
+import { type CsiVolumes, noCsiVolumes } from '../../csi/csi-volumes.ts'
 import { mountPoints } from '../mounts.ts'
 import { remoteFiles } from '../remote/remote-files.ts'
 import { volumeStore } from '../volume-store.ts'
@@ -27,6 +29,10 @@ const claim = (path: string, more: Partial<Claim> = {}): Claim => ({
   },
   ...more,
 })
+const noMount: CsiMount = {
+  ...{ driver: '', handle: '', fsType: '', accessMode: 'ReadWriteOnce', readOnly: false, mountOptions: [] },
+  ...{ attributes: {}, podAttributes: {}, publishContext: {}, stageSecrets: {}, publishSecrets: {} },
+}
 const earlier: WantedVolume = { name: 'data', kind: 'earlierClaim' }
 
 test('volumes of claims on this machine', { skip }, async (t) => {
@@ -54,6 +60,35 @@ test('volumes of claims on this machine', { skip }, async (t) => {
     t.equal(await made('b', 'DirectoryOrCreate'), join(folder, 'b'))
     t.ok((await stat(join(folder, 'b'))).isDirectory())
     t.equal(await made('c', ''), join(folder, 'c'))
+  })
+
+  t.test('the volume of a CSI driver is where its driver mounts it, and goes before the pod', async (t) => {
+    const { dataDirectory, memoryDirectory, folder } = await testVolumes(t)
+    const path = join(folder, 'published')
+    await mkdir(path)
+    const removed: string[] = []
+    let hasGroup = true
+    const csi: CsiVolumes = {
+      ...noCsiVolumes,
+      place: async () => ({ path, hasGroup }),
+      check: async () => undefined,
+      remove: async (podUID) => void removed.push(podUID),
+      podUIDs: async () => ['other'],
+    }
+    const store = volumeStore({ dataDirectory, memoryDirectory }, remoteFiles(), csi)
+    const mount = { ...noMount, driver: 'disk.example.com', handle: 'h' }
+    const wanted = claim('', { source: 'csi', csi: mount, group: 2345 })
+    t.equal(await store.place('u', wanted), path)
+    t.not((await stat(path)).gid, 2345, 'the driver has given the files to the group')
+    t.equal(await store.place('u', earlier), path)
+    hasGroup = false
+    await store.place('v', { ...wanted, uid: 'pv-2' })
+    t.equal((await stat(path)).gid, 2345)
+    t.same([...(await store.podUIDs())].sort(), ['other', 'u', 'v'])
+    await store.remove('u')
+    t.same(removed, ['u'])
+    const without = volumeStore({ dataDirectory, memoryDirectory })
+    await t.rejects(without.place('w', wanted), { message: /driver name disk.example.com not found/ })
   })
 
   t.test('an agent that starts again finds the volume of a pod, until the pod is gone', async (t) => {

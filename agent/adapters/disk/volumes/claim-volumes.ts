@@ -81,13 +81,6 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     return volume.path
   }
 
-  const read = async (folder: string, name: string): Promise<Placed | undefined> => {
-    const found = await readFile(join(folder, name), 'utf8').catch(() => undefined)
-    if (found === undefined) return undefined
-    const record = decode(RecordSchema, parseJson(found))
-    return record.ok ? record.value : undefined
-  }
-
   const write = async (podUID: string, name: string, { uid, source, path, type }: Placed) => {
     const folder = folderOf(podUID)
     await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -163,6 +156,13 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     discard: (order) => whileUnused(order, (pool) => pool.discard(order)),
     whileUnused,
   }
+}
+
+async function read(folder: string, name: string): Promise<Placed | undefined> {
+  const found = await readFile(join(folder, name), 'utf8').catch(() => undefined)
+  if (found === undefined) return undefined
+  const record = decode(RecordSchema, parseJson(found))
+  return record.ok ? record.value : undefined
 }
 
 type Change = { readonly stopping: AbortController; readonly done: Promise<void> }

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { NodeCsiVolume, NodeVolume } from '../../../../api/storage/node-claim.ts'
 import { aPod } from '../../../../api/testing/builders.ts'
 import { csiAccessMode, getsGroup, podInfo } from './csi-mount.ts'
-import { csiNodeDrivers, csiNodeWrites, nodePatch, topologyCollisions } from './node-drivers.ts'
+import { csiNodeDrivers, csiNodePatch, csiNodeWrites, topologyCollisions } from './node-drivers.ts'
 import { pluginProblem } from './plugin-problem.ts'
 import { csiMountOf } from './wanted-csi.ts'
 
@@ -109,13 +109,13 @@ test('the CSINode has the drivers, and a changed one is taken away before it is 
 test('the Node gets the labels of a topology, and one that has another value stays', async (t) => {
   const drivers = [{ name: 'a', nodeID: 'n', topology: { 'x.example.com/rack': 'r' } }]
   const annotations = { 'csi.volume.kubernetes.io/nodeid': '{"a":"n"}' }
-  t.same(nodePatch({}, drivers), { metadata: { labels: { 'x.example.com/rack': 'r' }, annotations } })
-  t.equal(nodePatch({ labels: { 'x.example.com/rack': 'r' }, annotations }, drivers), undefined)
+  t.same(csiNodePatch({}, drivers), { metadata: { labels: { 'x.example.com/rack': 'r' }, annotations } })
+  t.equal(csiNodePatch({ labels: { 'x.example.com/rack': 'r' }, annotations }, drivers), undefined)
   const labels = { 'x.example.com/rack': 's' }
-  t.equal(nodePatch({ labels, annotations }, drivers), undefined)
+  t.equal(csiNodePatch({ labels, annotations }, drivers), undefined)
   t.match(topologyCollisions({ labels }, drivers), [
     /^detected topology value collision: driver reported "x.example.com\/rack":"r" but existing label is "x.example.com\/rack":"s"$/,
   ])
   t.same(topologyCollisions({}, drivers), [])
-  t.same(nodePatch({ annotations }, []), { metadata: { annotations: { 'csi.volume.kubernetes.io/nodeid': null } } })
+  t.same(csiNodePatch({ annotations }, []), { metadata: { annotations: { 'csi.volume.kubernetes.io/nodeid': null } } })
 })

@@ -1,4 +1,4 @@
-/** A volume of a CSI driver → what the calls of the driver say of it. Pure. */
+/** A volume of a CSI driver → the fields of the driver's calls. Pure. */
 import type { Pod } from '../../../../api/pod.ts'
 
 /** What the node service of a driver can do. */

@@ -8,7 +8,7 @@ import type { Reader } from '../../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../../daemon/log.ts'
 import type { Loop } from '../../../../daemon/run.ts'
-import { csiNodeDrivers, csiNodeWrites, type NodeDriver, nodePatch, topologyCollisions } from './node-drivers.ts'
+import { csiNodeDrivers, csiNodePatch, csiNodeWrites, type NodeDriver, topologyCollisions } from './node-drivers.ts'
 
 export type CsiNodeReportNeeds = {
   readonly reads: { readonly csiDrivers: Reader<readonly NodeDriver[] | undefined> }
@@ -32,7 +32,7 @@ export function csiNodeReport({ reads, api, clock, log }: CsiNodeReportNeeds, no
     const node = checked(await api.get(nodePath, signal), 200).body as Node
     for (const collision of topologyCollisions(node.metadata, drivers))
       log.warn('Topology of a CSI driver', { collision })
-    const patch = nodePatch(node.metadata, drivers)
+    const patch = csiNodePatch(node.metadata, drivers)
     if (patch !== undefined) checked(await api.patch(nodePath, patch, merge, signal), 200)
     const path = `${csiNodes}/${nodeName}`
     const found = await api.get(path, signal)

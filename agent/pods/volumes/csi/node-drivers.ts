@@ -48,7 +48,7 @@ type NodeFacts = {
 }
 
 /** The merge patch of the Node: labels of the topology that are missing, and the annotation with the IDs. undefined: it has them. */
-export function nodePatch(
+export function csiNodePatch(
   { labels = {}, annotations = {} }: NodeFacts,
   drivers: readonly NodeDriver[],
 ): { readonly metadata: object } | undefined {

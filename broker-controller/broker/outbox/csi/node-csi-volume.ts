@@ -1,9 +1,9 @@
 /** A PersistentVolume of a CSI driver, as a node receives it. Pure. */
-import type { CSIDriver } from '../../../api/storage/csi-driver.ts'
-import type { NodeCsiVolume } from '../../../api/storage/node-claim.ts'
-import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
-import { shareOfVolume } from '../../../api/storage/shares.ts'
-import type { VolumeAttachment } from '../../../api/storage/volume-attachment.ts'
+import type { CSIDriver } from '../../../../api/storage/csi-driver.ts'
+import type { NodeCsiVolume } from '../../../../api/storage/node-claim.ts'
+import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
+import { shareOfVolume } from '../../../../api/storage/shares.ts'
+import type { VolumeAttachment } from '../../../../api/storage/volume-attachment.ts'
 import { attachmentName } from './attachment-name.ts'
 
 export type CsiSources = {

@@ -1,7 +1,7 @@
 import { test } from 'tap'
-import type { CSIDriverSpec } from '../../../api/storage/csi-driver.ts'
-import type { VolumeAttachment } from '../../../api/storage/volume-attachment.ts'
-import { aStoredVolume } from '../../testing/volume-objects.ts'
+import type { CSIDriverSpec } from '../../../../api/storage/csi-driver.ts'
+import type { VolumeAttachment } from '../../../../api/storage/volume-attachment.ts'
+import { aStoredVolume } from '../../../testing/volume-objects.ts'
 import { attachmentName } from './attachment-name.ts'
 import { nodeCsiVolume, secretsOfCsi } from './node-csi-volume.ts'
 
