@@ -8,7 +8,7 @@ Usage: scripts/test-in-debian-kernel.sh [--results DIR] [--memory MIB] [--keep-d
 
 Makes a Debian 12 with its kernel, as a disk with a clone of the last commit and all that its tests need, boots it under qemu (two cores in software,
 no /dev/kvm), and runs these compiled tests there, one after the other. Without a FILE those that need a module which kernels of test machines may lack: the
-sites that reach each other by WireGuard. Prints what the machine prints; its status is 1 when a test failed. Not part of the tests: programs take
+sites that reach each other by WireGuard, and volumes on a NAS. Prints what the machine prints; its status is 1 when a test failed. Not part of the tests: programs take
 ten to twenty times as long there. Needs root, and 25 GB in /var/tmp.
 
   --results DIR     where the output and the results are kept (dist/debian-kernel)
@@ -44,7 +44,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 [[ $memory =~ ^[1-9][0-9]{3,5}$ ]] || { echo "test-in-debian-kernel.sh: --memory takes MiB from 1000 on, not $memory" >&2 && exit 64; }
-[ "${#files[@]}" -gt 0 ] || files=(dist/test/pods-between-sites.test.js dist/test/pods-between-sites-by-ipv6.test.js)
+[ "${#files[@]}" -gt 0 ] || files=(dist/test/pods-between-sites.test.js dist/test/pods-between-sites-by-ipv6.test.js dist/test/shares-of-a-nas.test.js)
 
 folder=''
 
@@ -101,7 +101,8 @@ install() {
   cd "$clone"
   env -i "${variables[@]}" scripts/test.sh --prepare
   env -i "${variables[@]}" bash -euc '. scripts/support/packages.sh; tools=$PWD/dist/tools; use_fetched_node; node_modules/.bin/tsc'
-  env -i "${variables[@]}" DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends linux-image-amd64 kmod
+  env -i "${variables[@]}" DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends linux-image-amd64 kmod \
+    nfs-kernel-server nfs-common samba cifs-utils
 }
 
 boot() {
