@@ -50,6 +50,21 @@ test('a folder that was replaced on its server is reported; other errors are ans
   t.equal(await answering("stat: cannot statx '/mnt/nas': Permission denied").silence(nas), undefined)
 })
 
+test('an SMB share whose server is gone does not answer, although its calls end', async (t) => {
+  const nas = { path: '/mnt/smb', type: 'cifs', source: '//10.0.0.5/files' }
+  const down = "stat: cannot statx '/mnt/smb': Host is down"
+  let isDown = true
+  const files = remoteFiles(10_000, (_, __, options) =>
+    spawn('sh', ['-c', isDown ? `echo "${down}" >&2; exit 1` : 'echo directory'], options),
+  )
+  const silent = 'the file system mounted at /mnt/smb (cifs, //10.0.0.5/files) does not answer'
+  await t.rejects(files.kindOf(nas, '/mnt/smb'), { name: 'VolumeError', message: silent })
+  t.equal(await files.silence(nas), silent)
+  isDown = false
+  while ((await files.silence(nas)) !== undefined) await setTimeout(50)
+  t.equal(await files.kindOf(nas, '/mnt/smb'), 'directory')
+})
+
 test('a part of a volume on a remote mount is held by another process, and no link leads out of it', async (t) => {
   const folder = await temporary(t)
   const root = join(folder, 'volume')

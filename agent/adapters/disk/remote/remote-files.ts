@@ -29,11 +29,14 @@ export type RemoteFiles = {
 
 /** `start`: starts the processes. */
 export function remoteFiles(deadlineMs = usualDeadlineMs, start: Start = spawn): RemoteFiles {
-  const inTurn = mountTurns((mount) =>
-    runBounded({ key: mount.path, command: ['stat', '--', mount.path], deadlineMs, start }),
-  )
+  const attempt = async (mount: MountPoint, command: readonly string[]): Promise<ChildEnd> => {
+    const end = await runBounded({ key: mount.path, command, deadlineMs, start })
+    if (end.code !== 0 && isAbsence(end.stderr)) throw new NoAnswer(end.stderr.trim())
+    return end
+  }
+  const inTurn = mountTurns((mount) => attempt(mount, ['stat', '--', mount.path]))
   const run = (mount: MountPoint, command: readonly string[]): Promise<ChildEnd> =>
-    inTurn(mount, () => runBounded({ key: mount.path, command, deadlineMs, start }))
+    inTurn(mount, () => attempt(mount, command))
   const runOrThrow = async (mount: MountPoint, command: readonly string[]) => {
     const { code, stdout, stderr } = await run(mount, command)
     if (code !== 0) throw new VolumeError(stderr.trim() || `${command[0]} ended with status ${code}`)
@@ -64,6 +67,11 @@ export function remoteFiles(deadlineMs = usualDeadlineMs, start: Start = spawn):
     },
     hold: (mount, root, subPath) => inTurn(mount, () => heldByChild(mount.path, { root, subPath }, deadlineMs, start)),
   }
+}
+
+/** The kernel's SMB client, and NFS mounts with `softerr`, give up by themselves after a while. */
+function isAbsence(stderr: string): boolean {
+  return /: (Host is down|Connection timed out|No route to host|Network is unreachable)$/m.test(stderr)
 }
 
 /** Containers that have it mounted keep the old folder. */
