@@ -34,7 +34,7 @@ export type Nas = {
   cable(state: 'down' | 'up'): Promise<void>
 }
 
-/** `folder`: on a file system that can be exported. */
+/** `folder`: on a file system that can be exported, and below folders that all may enter. */
 export async function startNas(t: Ending, folder: string): Promise<Nas> {
   const run = (...command: readonly string[]) => commandOrThrow('ip', command)
   const files = join(folder, 'export')
@@ -54,7 +54,13 @@ export async function startNas(t: Ending, folder: string): Promise<Nas> {
     stdio: ['ignore', 'inherit', 'inherit'],
     detached: true,
   })
-  t.teardown(() => stop(server))
+  t.teardown(async () => {
+    stop(server)
+    // Its threads are the kernel's, and would keep the namespace.
+    const end =
+      'mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd; echo 0 > /proc/fs/nfsd/threads; exportfs -ua'
+    await run('netns', 'exec', space, 'sh', '-c', end)
+  })
   for (const port of [2049, 445]) await eventually(`port ${port} of the NAS`, () => isOpen(port), { withinMs: 60_000 })
   return {
     address,
