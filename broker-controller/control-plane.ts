@@ -90,8 +90,7 @@ import { rebootController } from './controllers/pods/reboot-controller.ts'
 import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
 import { rebootRequestController } from './controllers/reboots/reboot-request-controller.ts'
 import { serviceAllocationController } from './controllers/service-allocation-controller.ts'
-import type { VolumeMoverNeeds } from './controllers/volumes/moves/volume-mover.ts'
-import { volumeControllers } from './controllers/volumes/volume-controllers.ts'
+import { type VolumeControllerNeeds, volumeControllers } from './controllers/volumes/volume-controllers.ts'
 import { type WorkloadNeeds, workloadControllers } from './controllers/workloads/workload-controllers.ts'
 import { workloadMetrics } from './controllers/workloads/workload-metrics.ts'
 import { type SchedulerNeeds, scheduler } from './scheduler/scheduler.ts'
@@ -162,7 +161,7 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   Omit<WorkloadNeeds, 'workloadMetrics'> &
   Omit<AutoscalerNeeds, 'autoscalerMetrics'> &
   SchedulerNeeds &
-  Pick<VolumeMoverNeeds, 'storage' | 'sessions'> &
+  Pick<VolumeControllerNeeds, 'storage' | 'sessions' | 'origin'> &
   Pick<NodeLifecycleNeeds, 'refusesNodes'> & { readonly registry: MetricsRegistry }
 
 /** The controllers and the scheduler. */

@@ -94,6 +94,7 @@ install_for_tests() {
   want nftables 'the rules of the network of pods'
   want conntrack 'flows of UDP to endpoints that are gone'
   want ufw 'the firewall of an owner of a machine'
+  want kmod 'the modules of NFS and SMB'
   want wireguard-tools 'sites behind NAT'
   want wireguard-go 'WireGuard where the kernel has none'
   want jq 'a recipe copies objects with it'

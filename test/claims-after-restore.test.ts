@@ -55,6 +55,7 @@ async function fleet(t: Test) {
   const loops = volumeControllers({
     ...workloadNeeds(store, clock, log),
     storage: storageBoard(),
+    origin,
     sessions: sessionBoard({ clock }),
   })
   const running = runLoops(loops, stop.signal, log)

@@ -1,5 +1,6 @@
 /** Folders of a NAS, as PersistentVolumes and pods name them and nodes mount them. */
 import { bool, type Described, list, object, oneOf, optional, text } from '../schema.ts'
+import { withoutEnd } from '../text/without-end.ts'
 import type { PersistentVolume } from './persistent-volume.ts'
 import { volumeAnnotations } from './volume-names.ts'
 
@@ -31,11 +32,46 @@ export const shareProvisioners: { readonly [provisioner: string]: NasShare['kind
 }
 /** On a PersistentVolume of such a class: the path of the share. */
 export const shareRootAnnotation = 'bramble.dev/share-root'
+/** The same: what becomes of its folder when the volume is deleted. */
+export const onDeleteAnnotation = 'bramble.dev/on-delete'
+/** The same: the store in which it was made. Nothing is deleted for another one, such as a backup that was restored for a trial. */
+export const storeAnnotation = 'bramble.dev/store'
+/** On one that is being deleted: the node that moves or deletes its folder. */
+export const deletingNodeAnnotation = 'bramble.dev/deleting-node'
+export const onDeleteValues = ['trash', 'delete', 'retain'] as const
+export type OnDelete = (typeof onDeleteValues)[number]
 const mountOptionsAnnotation = 'volume.beta.kubernetes.io/mount-options'
 
 /** The volume was made for a claim by one of the provisioners of shares. */
 export function isOnClassShare({ metadata }: Pick<PersistentVolume, 'metadata'>): boolean {
   return Object.hasOwn(shareProvisioners, metadata.annotations?.[volumeAnnotations.provisionedBy] ?? '')
+}
+
+/** What becomes of the folder of a volume on the share of a class. Without the annotation it stays. */
+export function onDeleteOf(volume: Pick<PersistentVolume, 'metadata'>): OnDelete {
+  const asked = volume.metadata.annotations?.[onDeleteAnnotation]
+  const known = isOnClassShare(volume) ? onDeleteValues.find((value) => value === asked) : undefined
+  return known ?? 'retain'
+}
+
+/**
+ * The folders of the share that are made at the first mount: below `root`, which is mounted for that as a share of its own. undefined: the
+ * share must be there as it is.
+ */
+export function madeFolder<Share extends Pick<NasShare, 'path' | 'root'>>({
+  root,
+  ...share
+}: Share): { readonly root: Omit<Share, 'root'> & { readonly path: string }; readonly folder: string } | undefined {
+  const start = root && withoutEnd(root, '/')
+  if (root === undefined || start === undefined || !share.path.startsWith(`${start}/`)) return undefined
+  return { root: { ...share, path: root }, folder: share.path.slice(start.length + 1) }
+}
+
+/** Both are on the same share, and one is the folder of the other, or has it. */
+export function haveCommonFolder(one: NasShare, other: NasShare): boolean {
+  const [a, b] = [one, other].map(({ path }) => `${withoutEnd(path, '/')}/`)
+  const isSameServer = one.kind === other.kind && one.server.toLowerCase() === other.server.toLowerCase()
+  return isSameServer && a !== undefined && b !== undefined && (a.startsWith(b) || b.startsWith(a))
 }
 
 /** undefined: the volume is not on a share. What is wrong with it is found by the node (`share-mount.ts`). */

@@ -1,20 +1,22 @@
 /** The messages about volumes in pools: orders for a node, and what it reports. See docs/mqtt.md. */
 import { bool, type Described, integer, list, object, optional, text } from '../schema.ts'
+import { ShareSchema } from './shares.ts'
 
 export const VolumeOrderSchema = object({
   /**
-   * `trash`: the folder goes to the trash of its pool. With `move`, at the source: `send`: it may be copied; `hold`: also, and no pod gets it;
-   * `release`: pods get it again. At the target: `receive`: a copy may come; `keep`: it becomes the folder; `remove`: it goes. A node does nothing
-   * about an order of another kind.
+   * `trash`: the folder goes to the trash of its pool. `share-trash`, `share-delete`: a folder of a share goes to the trash there, or is deleted.
+   * With `move`, at the source: `send`: it may be copied; `hold`: also, and no pod gets it; `release`: pods get it again. At the target: `receive`:
+   * a copy may come; `keep`: it becomes the folder; `remove`: it goes. A node does nothing about an order of another kind.
    */
   kind: text,
   /** Name and uid of the PersistentVolume. */
   volume: text,
   uid: text,
-  /** The id of the pool. */
+  /** The id of the pool; empty for a share. */
   pool: text,
-  /** The name of the folder in it. */
+  /** The name of the folder in the pool, or its path below that of the share. */
   folder: text,
+  share: optional(ShareSchema),
   /** The claim that the volume belonged to, as `namespace/name`, and its uid; left out: it is reserved for none. */
   claim: optional(text),
   claimUID: optional(text),
@@ -113,6 +115,8 @@ export const StorageMessageSchema = object({
   trash: optional(list(TrashedVolumeSchema)),
   /** Left out: the agent is of a version that does not move volumes. */
   moves: optional(list(MoveReportSchema)),
+  /** The kinds of shares that it can mount: their programs are there. It follows orders for them. */
+  shares: optional(list(text)),
 })
 export type StorageMessage = Described<typeof StorageMessageSchema>
 

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { PersistentVolume } from './persistent-volume.ts'
-import { deletionOrder, poolOfVolume, volumeDataFinalizer } from './volume-orders.ts'
+import { deletionOrder, poolOfVolume, targetOfOrder, volumeDataFinalizer } from './volume-orders.ts'
 
 const metadata = {
   ...{ name: 'pvc-1', uid: 'u-1', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [volumeDataFinalizer] },
@@ -57,4 +57,39 @@ test('a volume is of a pool if the provisioner made it there', async (t) => {
   t.equal(poolOfVolume(volume), 'p')
   const { local: _, ...other } = spec
   t.equal(poolOfVolume({ ...volume, spec: { ...other, hostPath: { path: '/' } } }), undefined)
+})
+
+test('a folder of a share is ordered by what its class wants, from the node that was chosen, for the store of the volume', async (t) => {
+  const onShare = (annotations: { readonly [name: string]: string }): PersistentVolume => {
+    const own = { 'pv.kubernetes.io/provisioned-by': 'bramble.dev/nfs', 'bramble.dev/share-root': '/export' }
+    const { local: _, ...rest } = spec
+    return {
+      ...volume,
+      metadata: { ...metadata, annotations: { ...own, ...annotations } },
+      spec: {
+        ...rest,
+        mountOptions: ['nfsvers=4.1'],
+        nfs: { server: 'nas', path: '/export/default/a', readOnly: true },
+      },
+    }
+  }
+  const trash = { 'bramble.dev/on-delete': 'trash', 'bramble.dev/store': 's-1', 'bramble.dev/deleting-node': 'pi-1' }
+  t.same(deletionOrder(onShare(trash)), {
+    ...{ kind: 'share-trash', volume: 'pvc-1', uid: 'u-1', pool: '', folder: 'default/a' },
+    share: { kind: 'nfs', server: 'nas', path: '/export', mountOptions: ['nfsvers=4.1'] },
+    ...{ claim: 'default/a', claimUID: 'c-1' },
+  })
+  t.match(deletionOrder(onShare({ ...trash, 'bramble.dev/on-delete': 'delete' })), { kind: 'share-delete' })
+  for (const wanted of ['retain', 'erase', '']) {
+    t.equal(deletionOrder(onShare({ ...trash, 'bramble.dev/on-delete': wanted })), undefined)
+  }
+  t.equal(deletionOrder(onShare({})), undefined)
+  t.equal(
+    deletionOrder(onShare({ ...trash, 'bramble.dev/share-root': '/export/default/a' })),
+    undefined,
+    'the whole share',
+  )
+  t.same(targetOfOrder(onShare(trash), 's-1'), { node: 'pi-1' })
+  t.equal(targetOfOrder(onShare(trash), 's-2'), undefined)
+  t.same(targetOfOrder(volume, 's-2'), { pool: 'p' })
 })

@@ -56,7 +56,12 @@ export async function volumeFleet(t: Parameters<typeof fleet>[0], ...nodes: read
       const running = runLoops(
         [
           scheduler({ ...needs, random }),
-          ...volumeControllers({ ...needs, storage: storageBoard(), sessions: sessionBoard(needs) }),
+          ...volumeControllers({
+            ...needs,
+            storage: storageBoard(),
+            sessions: sessionBoard(needs),
+            origin: { id: 'store-1' },
+          }),
         ],
         stop.signal,
         log,

@@ -57,7 +57,8 @@ export function volumeWorld(
   const { hold } = given
   const storage = storageBoard()
   const sessions = given.sessions ?? sessionBoard({ clock })
-  const needs = { ...workloadNeeds(seen, clock, log), storage, sessions, ...(hold && { hold }) }
+  const origin = { id: 'store-1' }
+  const needs = { ...workloadNeeds(seen, clock, log), storage, sessions, origin, ...(hold && { hold }) }
   const get = <R extends Kind>(resource: R, namespace: string, name: string) => store.get(resource, { namespace, name })
   return {
     store,

@@ -21,6 +21,8 @@ export type StorageReport = {
   readonly trash: readonly TrashedVolume[]
   /** By the uid of the volume; undefined: its agent does not move volumes. */
   readonly moves: ReadonlyMap<string, MoveReport> | undefined
+  /** The kinds of shares that it mounts. */
+  readonly shares: readonly string[]
 }
 
 export interface StorageBoard {
@@ -41,6 +43,7 @@ const most = {
   volumes: 1_024,
   trash: mostTrashed,
   moves: mostOrders,
+  shares: 16,
 } as const
 
 export function storageBoard(): StorageBoard {
@@ -62,7 +65,7 @@ export function storageBoard(): StorageBoard {
 
 /** Numbers that are not sizes are left out. */
 export function boundedStorage(message: StorageMessage) {
-  const { done, refused, pools = [], volumes = [], trash = [], moves } = message
+  const { done, refused, pools = [], volumes = [], trash = [], moves, shares = [] } = message
   const cut: string[] = []
   const bounded = <T>(field: keyof typeof most, list: readonly T[]): readonly T[] => {
     if (list.length <= most[field]) return list
@@ -85,6 +88,7 @@ export function boundedStorage(message: StorageMessage) {
           .filter(isMoved)
           .map((one) => [one.uid, withShortTexts(one)]),
       ),
+    shares: bounded('shares', shares).filter((kind) => kind.length <= longestText),
   }
   return { report, cut }
 }

@@ -59,3 +59,16 @@ test('an order for a move is used with a move whose id and round can be in a fil
   }
   t.notOk(usable({ kind: 'format', move }))
 })
+
+test('an order for a share names a folder below it', async (t) => {
+  const share = { kind: 'nfs', server: 'nas', path: '/export' }
+  const onShare = { ...order, kind: 'share-trash', pool: '', folder: 'default/a', share }
+  const right = [onShare, { ...onShare, kind: 'share-delete' }]
+  const wrong = [
+    ...['', '..', 'a/../b', '/a', 'a/', '.bramble/volumes', 'a/.b', 'x/'.repeat(300)].map((folder) => ({ folder })),
+    ...[{ kind: 'trash' }, { pool }, { share: undefined }, { share: { ...share, kind: 'ftp' } }],
+  ]
+  const decoded = decodeOrders({ ...head, orders: [...wrong.map((part) => ({ ...onShare, ...part })), ...right] })
+  t.match(decoded, { ok: true, value: { message: { orders: right } } })
+  t.equal(decoded.ok && decoded.value.problems.length, wrong.length)
+})

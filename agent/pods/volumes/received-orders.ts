@@ -23,7 +23,7 @@ export function decodeOrders(input: unknown): Decoded<ReceivedOrders> {
   const problems: string[] = []
   for (const item of envelope.value.orders.slice(0, mostOrders)) {
     const decoded = decode(VolumeOrderSchema, item)
-    if (decoded.ok && isKnown(decoded.value) && isUsable(decoded.value)) orders.push(decoded.value)
+    if (decoded.ok && isUsable(decoded.value)) orders.push(decoded.value)
     else problems.push(`the order ${describe(item)}`)
   }
   return { ok: true, value: { message: { ...envelope.value, orders }, problems }, unknownFields: [] }
@@ -35,19 +35,22 @@ function describe(item: unknown): string {
 }
 
 const moveKinds: readonly string[] = ['send', 'hold', 'release', 'receive', 'keep', 'remove']
+const shareKinds: readonly string[] = ['share-trash', 'share-delete']
 
-function isKnown({ kind, move }: NodeVolumeOrder): boolean {
-  if (kind === 'trash') return true
-  return moveKinds.includes(kind) && move !== undefined && isMoveID(move.id) && move.round > 0
+function isUsable(order: NodeVolumeOrder): boolean {
+  const { uid, volume, claim = '', claimUID = '' } = order
+  return /^[\w-]{1,128}$/.test(uid) && isPlace(order) && [volume, claim, claimUID].every((text) => text.length <= 512)
 }
 
-function isUsable({ uid, pool, folder, volume, claim = '', claimUID = '' }: NodeVolumeOrder): boolean {
-  return (
-    /^[\w-]{1,128}$/.test(uid) &&
-    isPool({ id: pool, path: '/' }) &&
-    isFolderName(folder) &&
-    [volume, claim, claimUID].every((text) => text.length <= 512)
-  )
+function isPlace({ kind, pool, folder, share, move }: NodeVolumeOrder): boolean {
+  if (shareKinds.includes(kind)) return share !== undefined && pool === '' && isPathOnShare(folder)
+  if (share !== undefined || !isPool({ id: pool, path: '/' }) || !isFolderName(folder)) return false
+  return kind === 'trash' || (moveKinds.includes(kind) && move !== undefined && isMoveID(move.id) && move.round > 0)
+}
+
+/** Below the share; the provisioner makes no name that begins with a dot. The share itself is checked before it is mounted. */
+function isPathOnShare(path: string): boolean {
+  return path.length <= 512 && path.split('/').every((name) => isFolderName(name))
 }
 
 /** One level below the pool, and not the pool's own: that has a dot. */

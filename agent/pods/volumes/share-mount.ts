@@ -1,15 +1,16 @@
 /** A share of a NAS → the command that mounts it, or why it must not be mounted. Pure. Every field comes from the API. */
 import type { NasShare } from '../../../api/storage/shares.ts'
-import { withoutEnd } from '../../../api/text/without-end.ts'
 
 export type ShareUser = { readonly username: string; readonly password: string; readonly domain?: string }
 
 /** `user`: of an SMB share. `group`: the fsGroup of the pod, which gets the files of an SMB share. */
 export type MountedShare = Omit<NasShare, 'secret'> & { readonly user?: ShareUser; readonly group?: number }
 
+/** In the PATH of the agent. mount(8) is left out: it would handle options of its own, and start other programs. */
+export const shareHelpers = { nfs: 'mount.nfs', smb: 'mount.cifs' } as const
+
 export type ShareMount = {
-  /** In the PATH of the agent. mount(8) is left out: it would handle options of its own, and start other programs. */
-  readonly helper: 'mount.nfs' | 'mount.cifs'
+  readonly helper: (typeof shareHelpers)[NasShare['kind']]
   /** The Debian package that has it. */
   readonly package: string
   readonly source: string
@@ -47,26 +48,13 @@ export function shareMount(share: MountedShare): ShareMountResult {
   return {
     ok: true,
     value: {
-      helper: kind === 'nfs' ? 'mount.nfs' : 'mount.cifs',
+      helper: shareHelpers[kind],
       package: kind === 'nfs' ? 'nfs-common' : 'cifs-utils',
       source: kind === 'nfs' ? `${isV6 ? `[${server}]` : server}:${path}` : `//${server}${path}`,
       options: [...usualOptions, ...own, ...(readOnly && !names.has('ro') ? ['ro'] : [])],
       port: port || (kind === 'nfs' ? 2049 : 445),
     },
   }
-}
-
-/**
- * The folders of the share that are made at the first mount: below `root`, which is mounted for that as a share of its own. undefined: the
- * share must be there as it is.
- */
-export function madeFolder({
-  root,
-  ...share
-}: MountedShare): { readonly root: MountedShare; readonly folder: string } | undefined {
-  const start = root && withoutEnd(root, '/')
-  if (root === undefined || start === undefined || !share.path.startsWith(`${start}/`)) return undefined
-  return { root: { ...share, path: root }, folder: share.path.slice(start.length + 1) }
 }
 
 /** Who may use the files is decided here: an SMB server has one user for all of them. */

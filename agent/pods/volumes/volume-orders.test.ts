@@ -30,6 +30,7 @@ function aNode(t: Test, known: readonly string[] = []) {
         if (mounted.has(uid)) throw new VolumeError('it is mounted')
         discarded.push(uid)
       },
+      shareKinds: async () => ['nfs'],
       isEmpty: async () => false,
       async age(elapsedMs) {
         age += elapsedMs

@@ -71,7 +71,8 @@ function orderFollower({ trash, moves, stores, clock, log }: VolumeOrdersNeeds) 
     if (reason !== undefined) return reason
     try {
       await trash.discard(order)
-      log.info('A volume is in the trash', { volume: order.volume, claim: order.claim, pool: order.pool })
+      const { volume, claim, pool, share } = order
+      log.info('The data of a volume is deleted', { volume, claim, ...(share ? { server: share.server } : { pool }) })
       return undefined
     } catch (error) {
       if (!(error instanceof VolumeError)) throw error
@@ -131,7 +132,7 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
   const follower = orderFollower(needs)
   let store: string | undefined
   let message: VolumesMessage | undefined
-  let usage: StorageUsage = {}
+  let usage: StorageUsage & Pick<StorageMessage, 'shares'> = {}
   let measured: Measured = { pools: [], volumes: [] }
   let presence: readonly PoolState[] = []
   let reported: StorageMessage = { done: [], refused: [], moves: [] }
@@ -155,7 +156,11 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
     lookForPools()
     measured = { pools, volumes: counted }
     const volumes = counted.map(({ uid, usedBytes }) => ({ uid, usedBytes }))
-    usage = reportedUsage(usage, { pools, volumes, trash: await trash.trashed() })
+    const shares = await trash.shareKinds()
+    usage = {
+      ...reportedUsage(usage, { pools, volumes, trash: await trash.trashed() }),
+      ...((shares.length > 0 || usage.shares !== undefined) && { shares }),
+    }
   }
 
   const run = async (signal: AbortSignal): Promise<void> => {

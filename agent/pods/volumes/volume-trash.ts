@@ -5,10 +5,12 @@ import { keptFreeBytes, type PoolReserve } from './pool-settings.ts'
 
 export interface VolumeTrash {
   /**
-   * Moves the folder of the volume to the trash of its pool. Does nothing if it is there, or was never made. Throws VolumeError if it cannot be,
-   * or must not be: a pod has it mounted, or it belongs to another claim.
+   * Moves the folder of the volume to the trash of its pool or share, or deletes it there. Does nothing if it is there, or was never made. Throws
+   * VolumeError if it cannot be, or must not be: a pod has it mounted, or it belongs to another claim.
    */
   discard(order: NodeVolumeOrder): Promise<void>
+  /** The kinds of shares that this machine can mount. */
+  shareKinds(): Promise<readonly string[]>
   /** No volume was ever made here. */
   isEmpty(): Promise<boolean>
   /** What is in the trash gets older by this, and is removed where it is old or the pool is full. */

@@ -99,6 +99,38 @@ test('a pool that moves to another node takes its orders along', async (t) => {
   ])
 })
 
+test('the node that was chosen for a volume on a share is sent the order, in the store of the volume', async (t) => {
+  const { node, take, store } = await outbox(t)
+  await node('pi-1', first)
+  await node('pi-2')
+  const onShare = async (name: string, madeIn: string) => {
+    const { metadata: _, ...volume } = aStoredVolume(name, {
+      spec: { nfs: { server: 'nas', path: `/export/${name}` }, persistentVolumeReclaimPolicy: 'Delete' },
+      status: { phase: 'Released' },
+    })
+    const annotations = {
+      ...{ 'pv.kubernetes.io/provisioned-by': 'bramble.dev/nfs', 'bramble.dev/share-root': '/export' },
+      ...{ 'bramble.dev/on-delete': 'trash', 'bramble.dev/store': madeIn, 'bramble.dev/deleting-node': 'pi-1' },
+    }
+    const metadata = { name, uid: `uid-${name}`, deletionTimestamp: '2026-01-01T00:00:00Z', annotations }
+    await store.create('persistentvolumes', { ...volume, metadata: { ...metadata, finalizers: [volumeDataFinalizer] } })
+  }
+  await onShare('a', 'store-1')
+  await onShare('b', 'store-2')
+  const [message, ...others] = await take()
+  t.match(message, { topic, body: { orders: [{ kind: 'share-trash', uid: 'uid-a', folder: 'a' }] } })
+  t.same([uids(message?.body), others], [['uid-a'], []])
+  const chosen = await store.get('persistentvolumes', { namespace: '', name: 'a' })
+  if (chosen === undefined) return t.fail()
+  const annotations = { ...chosen.metadata.annotations, 'bramble.dev/deleting-node': 'pi-2' }
+  await store.update('persistentvolumes', { ...chosen, metadata: { ...chosen.metadata, annotations } })
+  const messages = (await take()).map(({ topic: to, body }) => [to.split('/').at(-2), uids(body)])
+  t.same(messages.sort(), [
+    ['pi-1', []],
+    ['pi-2', ['uid-a']],
+  ])
+})
+
 test('after a restore nothing is ordered while claims may come back', async (t) => {
   const { node, leaving, take, hold } = await outbox(t)
   hold(true)

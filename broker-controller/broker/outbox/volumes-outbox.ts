@@ -1,18 +1,19 @@
 /**
- * Loop: volumes of pools whose data is to be deleted, or moved → one retained message for each node that has such a pool, with all its orders. A node that
- * never had an order has no message.
+/**
+ * Loop: volumes whose data is to be deleted, or moved → one retained message for each node that has the pool of one, or was chosen for one on a
+ * share, with all its orders. A node that never had an order has no message.
  */
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import { labelledPools } from '../../../api/storage/pools.ts'
 import { mostOrders, type NodeVolumeOrder, type VolumesMessage } from '../../../api/storage/volume-messages.ts'
 import { moveOrders } from '../../../api/storage/volume-move.ts'
-import { deletionOrder } from '../../../api/storage/volume-orders.ts'
+import { deletionOrder, targetOfOrder } from '../../../api/storage/volume-orders.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import type { RestoreHold } from '../../store/checkpoints/restore-hold.ts'
 import { type InformerNeeds, informer } from '../../store/informer.ts'
-import type { StoreOrigin } from '../../store/store.ts'
+import type { StoredObject, StoreOrigin } from '../../store/store.ts'
 import type { Broker } from '../broker.ts'
 
 export type VolumesOutboxNeeds = InformerNeeds & {
@@ -27,52 +28,47 @@ export type VolumesOutboxNeeds = InformerNeeds & {
 /** A namespace that is deleted has many claims: one message for all. */
 const debounceMs = 200
 
-/** A volume that is being moved is not deleted meanwhile. */
-function ordersAbout(volume: PersistentVolume | undefined): readonly NodeVolumeOrder[] {
-  if (volume === undefined) return []
-  const deletion = deletionOrder(volume)
-  return deletion === undefined ? moveOrders(volume) : [deletion]
-}
-
 export function volumesOutbox(needs: VolumesOutboxNeeds): Loop {
   const { broker, epoch, origin, hold, clock, log } = needs
   const queue = workQueue(clock)
+  /** By the key of what follows them. */
   const orders = new Map<string, Map<string, NodeVolumeOrder>>()
+  /** The nodes that have a pool, by its key. */
   const holders = new Map<string, Set<string>>()
   const published = new Map<string, string>()
   let version = 0
 
-  const poolChanged = (pool: string) => {
-    for (const node of holders.get(pool) ?? []) queue.addAfter(node, debounceMs)
+  const targetChanged = (target: string) => {
+    for (const node of holders.get(target) ?? []) queue.addAfter(node, debounceMs)
   }
   const volumes = informer(needs, 'persistentvolumes', (present, previous) => {
-    const [before = [], now = []] = [previous, present].map(ordersAbout)
-    for (const { pool, uid } of before) {
-      const own = orders.get(pool)
-      own?.delete(uid)
-      if (own?.size === 0) orders.delete(pool)
+    const [before = [], now = []] = [previous, present].map((one) => one && targeted(one, origin.id))
+    for (const { target, order } of before) {
+      const own = orders.get(target)
+      own?.delete(order.uid)
+      if (own?.size === 0) orders.delete(target)
     }
-    for (const order of now) orders.set(order.pool, (orders.get(order.pool) ?? new Map()).set(order.uid, order))
-    for (const pool of new Set([...before, ...now].map((order) => order.pool))) poolChanged(pool)
+    for (const { target, order } of now) orders.set(target, (orders.get(target) ?? new Map()).set(order.uid, order))
+    for (const target of new Set([...before, ...now].map((one) => one.target))) targetChanged(target)
   })
   const nodes = informer(needs, 'nodes', (present, previous) => {
     const name = (present ?? previous)?.metadata.name ?? ''
-    const [before, now] = [previous, present].map((one) => (one === undefined ? [] : labelledPools(one)))
+    const [before, now] = [previous, present].map((one) => (one === undefined ? [] : targetsOf(one)))
     if (present !== undefined && String(before) === String(now)) return
-    for (const pool of before ?? []) {
-      holders.get(pool)?.delete(name)
-      if (holders.get(pool)?.size === 0) holders.delete(pool)
+    for (const target of before ?? []) {
+      holders.get(target)?.delete(name)
+      if (holders.get(target)?.size === 0) holders.delete(target)
     }
-    for (const pool of now ?? []) holders.set(pool, (holders.get(pool) ?? new Set()).add(name))
+    for (const target of now ?? []) holders.set(target, (holders.get(target) ?? new Set()).add(name))
     queue.add(name)
   })
   hold?.onRelease(() => {
-    for (const pool of orders.keys()) poolChanged(pool)
+    for (const target of orders.keys()) targetChanged(target)
   })
 
   const ordersFor = (name: string): readonly NodeVolumeOrder[] => {
     const node = nodes.get({ namespace: '', name })
-    const own = node === undefined ? [] : labelledPools(node).flatMap((pool) => [...(orders.get(pool)?.values() ?? [])])
+    const own = node === undefined ? [] : targetsOf(node).flatMap((target) => [...(orders.get(target)?.values() ?? [])])
     return own.sort((a, b) => (a.uid < b.uid ? -1 : 1)).slice(0, mostOrders)
   }
 
@@ -110,4 +106,20 @@ export function volumesOutbox(needs: VolumesOutboxNeeds): Loop {
         log,
       ),
   }
+}
+
+type Targeted = { readonly target: string; readonly order: NodeVolumeOrder }
+
+/** With the keys of what follows the orders. A volume that is being moved is not deleted meanwhile. */
+function targeted(volume: PersistentVolume, store: string): readonly Targeted[] {
+  const deletion = deletionOrder(volume)
+  if (deletion === undefined) return moveOrders(volume).map((order) => ({ target: `pool/${order.pool}`, order }))
+  const to = targetOfOrder(volume, store)
+  if (to === undefined) return []
+  return [{ target: to.node === undefined ? `pool/${to.pool}` : `node/${to.node}`, order: deletion }]
+}
+
+/** The keys of what this node follows. */
+function targetsOf(node: StoredObject<'nodes'>): readonly string[] {
+  return [`node/${node.metadata.name}`, ...labelledPools(node).map((pool) => `pool/${pool}`)]
 }

@@ -46,6 +46,43 @@ test('a released volume on a share goes, and its folder stays there', async (t) 
   t.same(plan({ volume: { ...onShare, metadata } }), { plan: 'release' })
 })
 
+test('the folder of a share is deleted by a ready node that mounts it, in the store that made the volume', async (t) => {
+  const annotations = {
+    ...{ 'pv.kubernetes.io/provisioned-by': 'bramble.dev/nfs', 'bramble.dev/share-root': '/export' },
+    ...{ 'bramble.dev/on-delete': 'trash', 'bramble.dev/store': 's-1' },
+  }
+  const one: PersistentVolume = {
+    ...leaving,
+    metadata: { ...leaving.metadata, annotations },
+    spec: { ...withPolicy(volume, 'Retain').spec, persistentVolumeReclaimPolicy: 'Delete' },
+  }
+  const { local: _, ...spec } = one.spec ?? {}
+  const onShare = { ...one, spec: { ...spec, nfs: { server: 'nas', path: '/export/a' } } }
+  const share = { store: 's-1', candidate: 'pi-2', sharedWith: undefined }
+  const { deletionTimestamp: __, ...present } = onShare.metadata
+  t.same(plan({ volume: { ...onShare, metadata: present } }), { plan: 'delete' })
+  t.same(plan({ volume: onShare, share }), { plan: 'choose', node: 'pi-2' })
+  t.same(plan({ volume: onShare, share, holder: holder([], [], false) }), { plan: 'choose', node: 'pi-2' })
+  t.match(plan({ volume: onShare, share, holder: holder([]) }), { event: { message: /"pi-1" has not confirmed/ } })
+  t.same(plan({ volume: onShare, share, holder: holder(['u-1']) }), { plan: 'release' })
+  t.match(plan({ volume: onShare, share, holder: holder([], [['u-1', 'it is mounted']]) }), {
+    event: { reason: 'VolumeFailedDelete', message: 'node "pi-1" keeps the data: it is mounted' },
+  })
+  t.match(plan({ volume: onShare, share: { ...share, candidate: undefined } }), {
+    event: { reason: 'DeletionWaitsForNode', message: /^no ready node mounts shares of the kind nfs, .* is on nas/ },
+  })
+  t.match(plan({ volume: onShare, share: { ...share, store: 's-2' } }), {
+    plan: 'wait',
+    event: {
+      type: 'Warning',
+      message: /another store .*: kubectl annotate --overwrite pv pvc-1 bramble\.dev\/store=s-2/,
+    },
+  })
+  t.same(plan({ volume: onShare, share: { ...share, sharedWith: 'pvc-2' } }), { plan: 'release' }, 'its folder stays')
+  t.same(plan({ volume: onShare, share, isHeld: true }), { plan: 'wait' })
+  t.same(plan({ volume: withPolicy(onShare, 'Retain'), share }), { plan: 'release' })
+})
+
 test('no volume is deleted while it may be wanted', async (t) => {
   const nothing = { plan: 'nothing' }
   t.same(plan({ hasClaim: true }), nothing)

@@ -1,6 +1,6 @@
 /** What the deletion of a volume of a pool, or on the share of a class, needs next. Pure. */
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
-import { isOnClassShare } from '../../../api/storage/shares.ts'
+import { isOnClassShare, onDeleteOf, shareOfVolume, storeAnnotation } from '../../../api/storage/shares.ts'
 import { deletionOrder, poolOfVolume, volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
 import type { StorageReport } from '../../usage/storage-board.ts'
 import type { VolumeEvent } from './claim-plan.ts'
@@ -9,10 +9,21 @@ export type VolumeDeletionFacts = {
   readonly volume: PersistentVolume
   /** Its claim is in the store, and bound to it or to nothing. Read from the store itself: a cache may be older than the bind. */
   readonly hasClaim: boolean
-  /** The node that has the pool; undefined: none has. */
+  /** The node that has the pool, or was chosen for a volume on a share; undefined: none has. */
   readonly holder?: Holder | undefined
+  /** Of a volume on a share that is being deleted. */
+  readonly share?: ShareFacts
   /** The store was restored, and claims may come back: nothing is concluded from what is missing. */
   readonly isHeld: boolean
+}
+
+export type ShareFacts = {
+  /** The present store. */
+  readonly store: string
+  /** A ready node that mounts such shares. */
+  readonly candidate: string | undefined
+  /** Another volume with its folder, a part of it, or a folder that has it. */
+  readonly sharedWith: string | undefined
 }
 
 export type Holder = {
@@ -24,46 +35,77 @@ export type Holder = {
 
 export type VolumeDeletionPlan =
   | { readonly plan: 'nothing' }
-  /**
-   * The object is deleted, with the finalizer: it stays, and its node gets the order. One on a share goes at once, and its folder stays there.
-   */
+  /** The object is deleted, with the finalizer: it stays, and a node gets the order. */
   | { readonly plan: 'delete' }
+  /** This node gets the order. */
+  | { readonly plan: 'choose'; readonly node: string }
   /** The data is in the trash, or the policy keeps it: the finalizer goes. */
   | { readonly plan: 'release' }
   | { readonly plan: 'wait'; readonly event?: VolumeEvent }
 
 const nothing: VolumeDeletionPlan = { plan: 'nothing' }
 
-export function planVolumeDeletion({ volume, hasClaim, holder, isHeld }: VolumeDeletionFacts): VolumeDeletionPlan {
+export function planVolumeDeletion(facts: VolumeDeletionFacts): VolumeDeletionPlan {
+  const { volume, hasClaim, holder, isHeld, share } = facts
   const pool = poolOfVolume(volume)
   const { deletionTimestamp, finalizers = [], uid = '' } = volume.metadata
   const isProtected = finalizers.includes(volumeDataFinalizer)
   const isUnwanted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
   const isOnShare = isOnClassShare(volume)
-  if (pool === undefined && deletionTimestamp !== undefined) return isProtected ? { plan: 'release' } : nothing
+  const hasOrders = pool !== undefined || onDeleteOf(volume) !== 'retain'
+  if (!hasOrders && deletionTimestamp !== undefined) return isProtected ? { plan: 'release' } : nothing
   if (pool === undefined && !isOnShare) return nothing
   if (deletionTimestamp === undefined) {
     const isReleased = ['Released', 'Failed'].includes(volume.status?.phase ?? '')
     return isReleased && isUnwanted && !hasClaim && !isHeld ? { plan: 'delete' } : nothing
   }
-  if (!isProtected || pool === undefined) return nothing
+  if (!isProtected) return nothing
   if (!isUnwanted) return { plan: 'release' }
   // Bound or not visited by the binder yet, or its claim may come back.
   if (deletionOrder(volume) === undefined || isHeld) return { plan: 'wait' }
   if (holder?.report?.done.has(uid)) return { plan: 'release' }
-  return { plan: 'wait', event: waiting(pool, uid, holder) }
+  return pool === undefined ? planOnShare(volume, holder, share) : { plan: 'wait', event: waiting(pool, uid, holder) }
 }
 
+/** The folder stays while another volume has it. */
+function planOnShare(volume: PersistentVolume, holder: Holder | undefined, share?: ShareFacts): VolumeDeletionPlan {
+  if (share === undefined) return { plan: 'wait' }
+  if (share.sharedWith !== undefined) return { plan: 'release' }
+  const { name, uid = '', annotations = {} } = volume.metadata
+  if (annotations[storeAnnotation] !== share.store) {
+    const message = `it was made by another store than this one, which may be a copy. To delete its folder: kubectl annotate --overwrite pv ${name} ${storeAnnotation}=${share.store}. ${orKeep}`
+    return { plan: 'wait', event: { type: 'Warning', reason: 'VolumeFailedDelete', message } }
+  }
+  if (holder?.isReady) {
+    if (holder.report?.refused.has(uid)) return { plan: 'wait', event: onNode(holder, uid) }
+    const message = `node "${holder.node}" has not confirmed its deletion yet`
+    return { plan: 'wait', event: { type: 'Normal', reason: 'DeletionWaitsForNode', message } }
+  }
+  if (share.candidate !== undefined) return { plan: 'choose', node: share.candidate }
+  const { kind, server } = shareOfVolume(volume) ?? { kind: 'nfs', server: '' }
+  const message = `no ready node mounts shares of the kind ${kind}, and the data is on ${server}. ${orKeep}`
+  return { plan: 'wait', event: { type: 'Normal', reason: 'DeletionWaitsForNode', message } }
+}
+
+const orKeep =
+  'To delete the volume without its data, set its persistentVolumeReclaimPolicy to Retain (kubectl patch pv)'
+
 function waiting(pool: string, uid: string, holder: Holder | undefined): VolumeEvent {
-  const wait = (message: string): VolumeEvent => ({ type: 'Normal', reason: 'DeletionWaitsForNode', message })
-  const orKeep =
-    'To delete the volume without its data, set its persistentVolumeReclaimPolicy to Retain (kubectl patch pv)'
-  if (holder === undefined) return wait(`the data is in the pool ${pool}, which no node has. ${orKeep}`)
+  if (holder !== undefined) return onNode(holder, uid)
+  const message = `the data is in the pool ${pool}, which no node has. ${orKeep}`
+  return { type: 'Normal', reason: 'DeletionWaitsForNode', message }
+}
+
+function onNode(holder: Holder, uid: string): VolumeEvent {
   const reason = holder.report?.refused.get(uid)
   if (reason !== undefined) {
     const message = `node "${holder.node}" keeps the data: ${reason}`
     return { type: 'Warning', reason: 'VolumeFailedDelete', message }
   }
   const state = holder.isReady ? 'has not confirmed its deletion yet' : `is not ready. ${orKeep}`
-  return wait(`the data is on node "${holder.node}", which ${state}`)
+  return {
+    type: 'Normal',
+    reason: 'DeletionWaitsForNode',
+    message: `the data is on node "${holder.node}", which ${state}`,
+  }
 }

@@ -14,6 +14,7 @@ import { workQueue } from '../../../daemon/work-queue.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { type InformerNeeds, informer, keyFrom, keyText } from '../../store/informer.ts'
 import { rewrite } from '../../store/rewrite.ts'
+import type { StoreOrigin } from '../../store/store.ts'
 import type { StorageBoard } from '../../usage/storage-board.ts'
 import type { AdmittedCreation } from '../workloads/admitted-creation.ts'
 import type { StoredClaim } from './bind-writes.ts'
@@ -24,6 +25,7 @@ export type LocalProvisionerNeeds = InformerNeeds & {
   readonly creation: AdmittedCreation
   readonly events: EventRecorder
   readonly storage: Pick<StorageBoard, 'reportOf'>
+  readonly origin: Pick<StoreOrigin, 'id'>
 }
 
 const account = 'local-path-provisioner'
@@ -81,7 +83,7 @@ export function localProvisioning(needs: LocalProvisionerNeeds): Loop {
         storage.reportOf(name)?.pools.find(({ id }) => id === pool)?.availableBytes,
     }
     const asked = claim.metadata.annotations?.[volumeAnnotations.provisioner]
-    const plan = asked === localProvisioner ? planProvision(facts) : planShareProvision(facts)
+    const plan = asked === localProvisioner ? planProvision(facts) : planShareProvision(facts, needs.origin.id)
     if (plan.plan === 'nothing') return undefined
     const failed = (message: string) =>
       record(

@@ -11,7 +11,7 @@ const variable = (name: string) => `$${`{${name}}`}`
 const claimOf = (provisioner: string, spec: object = {}) =>
   aStoredClaim('data', { metadata: { annotations: { 'volume.kubernetes.io/storage-provisioner': provisioner } }, spec })
 const plan = (storageClass: StorageClass = nfsClass, spec: object = {}) =>
-  planShareProvision({ claim: claimOf(storageClass.provisioner, spec), storageClass })
+  planShareProvision({ claim: claimOf(storageClass.provisioner, spec), storageClass }, 'store-1')
 const withParameters = (parameters: { readonly [name: string]: string }) =>
   plan({ ...nfsClass, parameters: { ...nfsClass.parameters, ...parameters } })
 
@@ -60,10 +60,26 @@ test('a claim gets a folder of its own on an SMB share, with the Secret of the c
   })
 })
 
+test('a volume remembers what becomes of its folder, and the store that may order it', async (t) => {
+  for (const onDelete of ['trash', 'delete']) {
+    t.match(withParameters({ onDelete }), {
+      volume: { metadata: { annotations: { 'bramble.dev/on-delete': onDelete, 'bramble.dev/store': 'store-1' } } },
+    })
+  }
+  for (const kept of [plan(), withParameters({ onDelete: 'retain' })]) {
+    const annotations = kept.plan === 'create' ? (kept.volume.metadata.annotations ?? {}) : {}
+    t.same(Object.keys(annotations), ['pv.kubernetes.io/provisioned-by', 'bramble.dev/share-root'])
+  }
+  const smb = plan(
+    aStorageClass('nas', { provisioner: 'bramble.dev/smb', parameters: { source: '//nas/a', onDelete: 'trash' } }),
+  )
+  t.match(smb, { plan: 'refuse', message: 'onDelete "trash" is for NFS: a folder of an SMB share stays (retain)' })
+})
+
 test('what a share cannot do is refused with the reason', async (t) => {
   const message = (of: ReturnType<typeof plan>) => (of.plan === 'refuse' ? of.message : of.plan)
   t.equal(message(withParameters({ archive: 'x' })), 'invalid parameter "archive" in storage class')
-  t.match(message(withParameters({ onDelete: 'delete' })), /^onDelete "delete" is not supported/)
+  t.match(message(withParameters({ onDelete: 'erase' })), /^onDelete "erase" is not one of trash, delete, retain$/)
   t.match(message(withParameters({ server: '' })), /server is missing/)
   t.match(message(withParameters({ share: 'export' })), /not an absolute path/)
   for (const subDir of [

@@ -1,6 +1,14 @@
 /** What the provisioners of shares do for a claim that asks one for a volume: a folder of its own on the share. Pure. */
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
-import { type NasShare, shareProvisioners, shareRootAnnotation, smbDriver } from '../../../api/storage/shares.ts'
+import {
+  type NasShare,
+  onDeleteAnnotation,
+  onDeleteValues,
+  shareProvisioners,
+  shareRootAnnotation,
+  smbDriver,
+  storeAnnotation,
+} from '../../../api/storage/shares.ts'
 import type { StorageClass } from '../../../api/storage/storage-class.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import { withoutEnd } from '../../../api/text/without-end.ts'
@@ -20,10 +28,11 @@ const longestFolder = 512
 type Parameters = { readonly [name: string]: string }
 type Made = Pick<NonNullable<PersistentVolume['spec']>, 'nfs' | 'csi'> & { readonly root: string }
 
-export function planShareProvision({
-  claim,
-  storageClass,
-}: Pick<ProvisionFacts, 'claim' | 'storageClass'>): ProvisionPlan {
+/** `store`: in which the volume is made. */
+export function planShareProvision(
+  { claim, storageClass }: Pick<ProvisionFacts, 'claim' | 'storageClass'>,
+  store: string,
+): ProvisionPlan {
   const { annotations = {}, deletionTimestamp } = claim.metadata
   const provisioner = annotations[volumeAnnotations.provisioner] ?? ''
   const kind = Object.hasOwn(shareProvisioners, provisioner) ? shareProvisioners[provisioner] : undefined
@@ -36,7 +45,9 @@ export function planShareProvision({
   const folder = folderFor(claim, parameters['subDir'])
   if (!isFolder(folder)) return refuse(`the subDir ${JSON.stringify(folder)} is not a folder below the share`)
   const made = kind === 'nfs' ? onNFS(parameters, folder) : onSMB(parameters, folder, claim)
-  return { plan: 'create', volume: volumeOn(made, claim, storageClass) }
+  const { onDelete = 'retain' } = parameters
+  const fate: Parameters = onDelete === 'retain' ? {} : { [onDeleteAnnotation]: onDelete, [storeAnnotation]: store }
+  return { plan: 'create', volume: volumeOn(made, claim, storageClass, fate) }
 }
 
 function claimProblem(provisioner: string, { spec = {} }: StoredClaim): string | undefined {
@@ -51,7 +62,10 @@ function parameterProblem(kind: NasShare['kind'], parameters: Parameters): strin
   const unknown = Object.keys(parameters).find((name) => !parametersOf[kind].includes(name))
   if (unknown !== undefined) return `invalid parameter "${unknown}" in storage class`
   const { onDelete = 'retain', server = '', share = '', source = '' } = parameters
-  if (onDelete !== 'retain') return `onDelete "${onDelete}" is not supported: the folder stays on the share (retain)`
+  if (!onDeleteValues.some((value) => value === onDelete))
+    return `onDelete "${onDelete}" is not one of ${onDeleteValues.join(', ')}`
+  if (kind === 'smb' && onDelete !== 'retain')
+    return `onDelete "${onDelete}" is for NFS: a folder of an SMB share stays (retain)`
   if (kind === 'smb') return /^\/\/[^/]+\/[^/]/.test(source) ? undefined : 'the parameter source is not //SERVER/SHARE'
   if (server === '') return 'the parameter server is missing'
   return share.startsWith('/') ? undefined : 'the parameter share is not an absolute path'
@@ -95,7 +109,12 @@ function onSMB({ source: given = '', ...parameters }: Parameters, folder: string
   }
 }
 
-function volumeOn({ root, ...source }: Made, claim: StoredClaim, storageClass: StorageClass): PersistentVolume {
+function volumeOn(
+  { root, ...source }: Made,
+  claim: StoredClaim,
+  storageClass: StorageClass,
+  annotations: Parameters,
+): PersistentVolume {
   const { namespace = '', name, uid } = claim.metadata
   return {
     apiVersion: 'v1',
@@ -105,6 +124,7 @@ function volumeOn({ root, ...source }: Made, claim: StoredClaim, storageClass: S
       annotations: {
         [volumeAnnotations.provisionedBy]: storageClass.provisioner,
         [shareRootAnnotation]: root,
+        ...annotations,
       },
     },
     spec: {

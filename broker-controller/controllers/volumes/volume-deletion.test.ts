@@ -112,3 +112,43 @@ test('a volume with the policy Retain stays when its claim is deleted', async (t
   await world.settle(60_000)
   t.match(await world.volume(world.name), { status: { phase: 'Released' }, metadata: { deletionTimestamp: undefined } })
 })
+
+test('the folder of a claim on a share goes by a ready node that mounts NFS, and by another one when that is gone', async (t) => {
+  const world = volumeWorld(t)
+  world.start()
+  const { store } = world
+  const parameters = { server: 'nas', share: '/export', onDelete: 'trash' }
+  await world.add('storageclasses', aStorageClass('nas', { provisioner: 'bramble.dev/nfs', parameters }))
+  for (const name of ['pi-1', 'pi-2', 'pi-3']) {
+    const { metadata, ...node } = aNode({ name })
+    const { uid: _uid, resourceVersion: _version, ...own } = metadata
+    await store.create('nodes', { ...node, metadata: own })
+  }
+  world.storage.receive('pi-1', { done: [], refused: [], shares: ['smb'] })
+  const claim = aStoredClaim('files', { spec: { storageClassName: 'nas' } })
+  await world.add('persistentvolumeclaims', { ...claim, metadata: { namespace: 'default', name: 'files' } })
+  await world.settle(500)
+  const name = (await world.claim('files'))?.spec?.volumeName ?? ''
+  const uid = (await world.volume(name))?.metadata.uid ?? ''
+  const chosen = async () => (await world.volume(name))?.metadata.annotations?.['bramble.dev/deleting-node']
+  await world.remove('persistentvolumeclaims', 'files')
+  await world.settle(500)
+  t.type((await world.volume(name))?.metadata.deletionTimestamp, 'string')
+  t.equal(await chosen(), undefined, 'no node mounts NFS')
+  await world.settle(30_000)
+  t.match((await world.events(name)).join('\n'), /^DeletionWaitsForNode no ready node mounts shares of the kind nfs/m)
+  world.storage.receive('pi-2', { done: [], refused: [], shares: ['nfs', 'smb'] })
+  await world.settle(500)
+  t.equal(await chosen(), 'pi-2')
+  await store.delete('nodes', { namespace: '', name: 'pi-2' })
+  world.storage.forget('pi-2')
+  world.storage.receive('pi-3', { done: [], refused: [], shares: ['nfs'] })
+  await world.settle(11 * 60_000)
+  t.equal(await chosen(), 'pi-3')
+  world.storage.receive('pi-1', { done: [uid], refused: [] })
+  await world.settle(500)
+  t.ok(await world.volume(name), 'another node has nothing to confirm')
+  world.storage.receive('pi-3', { done: [uid], refused: [], shares: ['nfs'] })
+  await world.settle(500)
+  t.equal(await world.volume(name), undefined)
+})

@@ -1,12 +1,19 @@
 /**
- * Loop: deletes the volumes of pools whose claims are gone, by the policy Delete. First the object is deleted and stays by its finalizer; then its
- * node gets the order (`broker/outbox/volumes-outbox.ts`), and moves the data to its trash. The object goes when the node has confirmed it.
+ * Loop: deletes the volumes of pools and on shares whose claims are gone, by the policy Delete. First the object is deleted and stays by its
+ * finalizer; then its node gets the order (`broker/outbox/volumes-outbox.ts`), and moves the data to the trash. For a share it is any ready node
+ * that mounts it. The object goes when the node has confirmed it.
  */
 import { isApiError } from '../../../api/api-error.ts'
 import { withFinalizer } from '../../../api/deletion/finalizers.ts'
 import { planDeletion } from '../../../api/deletion/object-deletion.ts'
 import { labelledPools } from '../../../api/storage/pools.ts'
-import { isOnClassShare } from '../../../api/storage/shares.ts'
+import {
+  deletingNodeAnnotation,
+  haveCommonFolder,
+  isOnClassShare,
+  onDeleteOf,
+  shareOfVolume,
+} from '../../../api/storage/shares.ts'
 import { poolOfVolume, volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
@@ -15,15 +22,17 @@ import type { RestoreHold } from '../../store/checkpoints/restore-hold.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { type InformerNeeds, informer } from '../../store/informer.ts'
 import { removeFinalizer } from '../../store/rewrite.ts'
+import type { StoreOrigin } from '../../store/store.ts'
 import type { StorageBoard } from '../../usage/storage-board.ts'
 import { isReady } from '../node-lifecycle/zones.ts'
-import { type Holder, planVolumeDeletion } from './deletion-plan.ts'
+import { type Holder, planVolumeDeletion, type ShareFacts } from './deletion-plan.ts'
 import type { StoredVolume } from './volume-index.ts'
 import { volumeWrites } from './volume-writes.ts'
 
 export type VolumeDeletionNeeds = InformerNeeds & {
   readonly events: EventRecorder
   readonly storage: Pick<StorageBoard, 'reportOf' | 'onReport'>
+  readonly origin: Pick<StoreOrigin, 'id'>
   readonly hold?: RestoreHold
 }
 
@@ -35,8 +44,8 @@ const repeatMs = 10 * 60_000
 
 /** The volumes of pools and their nodes. `add`: a volume is to be visited. */
 function deletionSources(needs: VolumeDeletionNeeds, add: (name: string) => void) {
-  const { storage, hold } = needs
-  /** Volumes that are being deleted, by pool. */
+  const { storage, origin, hold } = needs
+  /** Volumes that are being deleted, by pool; those on shares by ''. */
   const leaving = new Map<string, Set<string>>()
   /** The node with the label of the pool. */
   const holders = new Map<string, string>()
@@ -47,11 +56,12 @@ function deletionSources(needs: VolumeDeletionNeeds, add: (name: string) => void
     if (volume === undefined) return
     const { name, finalizers = [] } = volume.metadata
     if (pool === undefined && !isOnClassShare(volume) && !finalizers.includes(volumeDataFinalizer)) return
-    if (present?.metadata.deletionTimestamp !== undefined && pool !== undefined) {
-      leaving.set(pool, (leaving.get(pool) ?? new Set()).add(name))
-    } else if (pool !== undefined) {
-      leaving.get(pool)?.delete(name)
-      if (leaving.get(pool)?.size === 0) leaving.delete(pool)
+    const key = pool ?? ''
+    if (present?.metadata.deletionTimestamp !== undefined) {
+      leaving.set(key, (leaving.get(key) ?? new Set()).add(name))
+    } else {
+      leaving.get(key)?.delete(name)
+      if (leaving.get(key)?.size === 0) leaving.delete(key)
     }
     add(name)
   })
@@ -65,6 +75,10 @@ function deletionSources(needs: VolumeDeletionNeeds, add: (name: string) => void
     const found = nodes.get({ namespace: '', name: node })
     for (const pool of found === undefined ? [] : labelledPools(found))
       for (const name of leaving.get(pool) ?? []) add(name)
+    for (const name of leaving.get('') ?? []) {
+      const chosen = volumes.get({ namespace: '', name })?.metadata.annotations?.[deletingNodeAnnotation]
+      if (chosen === undefined || chosen === node) add(name)
+    }
   })
   hold?.onRelease(() => {
     for (const { metadata } of volumes.all()) add(metadata.name)
@@ -73,10 +87,24 @@ function deletionSources(needs: VolumeDeletionNeeds, add: (name: string) => void
     volumes,
     nodes,
     holderOf(volume: StoredVolume): Holder | undefined {
-      const name = holders.get(poolOfVolume(volume) ?? '')
+      const pool = poolOfVolume(volume)
+      const name = pool === undefined ? volume.metadata.annotations?.[deletingNodeAnnotation] : holders.get(pool)
       const node = name === undefined ? undefined : nodes.get({ namespace: '', name })
       if (node === undefined) return undefined
       return { node: node.metadata.name, isReady: isReady(node), report: storage.reportOf(node.metadata.name) }
+    },
+    shareFacts(volume: StoredVolume): ShareFacts | undefined {
+      const share = shareOfVolume(volume)
+      if (share === undefined || volume.metadata.deletionTimestamp === undefined) return undefined
+      if (onDeleteOf(volume) === 'retain') return undefined
+      const mounts = (name: string) => storage.reportOf(name)?.shares.includes(share.kind) === true
+      const candidates = [...nodes.all()].filter((node) => isReady(node) && mounts(node.metadata.name))
+      const [candidate] = candidates.map(({ metadata }) => metadata.name).sort()
+      const sharedWith = [...volumes.all()].find((other) => {
+        const its = other.metadata.uid === volume.metadata.uid ? undefined : shareOfVolume(other)
+        return its !== undefined && haveCommonFolder(share, its)
+      })?.metadata.name
+      return { store: origin.id, candidate, sharedWith }
     },
   }
 }
@@ -85,7 +113,7 @@ export function volumeDeletion(needs: VolumeDeletionNeeds): Loop {
   const { store, clock, log, hold } = needs
   const queue = workQueue(clock)
   const writes = volumeWrites(needs)
-  const { volumes, nodes, holderOf } = deletionSources(needs, (name) => queue.add(name))
+  const { volumes, nodes, holderOf, shareFacts } = deletionSources(needs, (name) => queue.add(name))
 
   const hasClaim = async ({ metadata, spec }: StoredVolume): Promise<boolean> => {
     const { namespace = '', name = '', uid } = spec?.claimRef ?? {}
@@ -102,8 +130,16 @@ export function volumeDeletion(needs: VolumeDeletionNeeds): Loop {
       return undefined
     }
     const isHeld = hold?.holds('statefulsets') === true
-    const plan = planVolumeDeletion({ volume, hasClaim: await hasClaim(volume), holder: holderOf(volume), isHeld })
-    const { deletionTimestamp } = volume.metadata
+    const share = shareFacts(volume)
+    const facts = {
+      volume,
+      hasClaim: await hasClaim(volume),
+      holder: holderOf(volume),
+      isHeld,
+      ...(share && { share }),
+    }
+    const plan = planVolumeDeletion(facts)
+    const { deletionTimestamp, annotations } = volume.metadata
     switch (plan.plan) {
       case 'nothing':
         return undefined
@@ -111,6 +147,11 @@ export function volumeDeletion(needs: VolumeDeletionNeeds): Loop {
         // Over the version that was decided on: who freed the volume meanwhile, or took it, wins.
         const leaving = planDeletion(withFinalizer(volume, volumeDataFinalizer), { nowMs: clock.wallMs() })
         if (!leaving.remove) await store.update('persistentvolumes', leaving.object as StoredVolume)
+        return undefined
+      }
+      case 'choose': {
+        const metadata = { ...volume.metadata, annotations: { ...annotations, [deletingNodeAnnotation]: plan.node } }
+        await store.update('persistentvolumes', { ...volume, metadata })
         return undefined
       }
       case 'release':

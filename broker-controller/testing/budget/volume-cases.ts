@@ -64,7 +64,12 @@ async function settled(
 }
 
 const loops: ControllerCase['loops'] = (needs) =>
-  volumeControllers({ ...needs, storage: storageBoard(), sessions: sessionBoard(needs) })
+  volumeControllers({
+    ...needs,
+    storage: storageBoard(),
+    sessions: sessionBoard(needs),
+    origin: { id: 'store-1' },
+  })
 /** No volume has these labels. */
 const selector = {
   matchLabels: { disk: 'fast' },

@@ -1,19 +1,21 @@
 /** Mounts a share, and makes its folder first where it has one of its own. */
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { madeFolder, type NasShare } from '../../../../api/storage/shares.ts'
 import { codeOf, messageOf } from '../../../../daemon/errors.ts'
 import {
   type MountedShare,
-  madeFolder,
   type ShareMount,
   type ShareUser,
+  shareHelpers,
   shareMount,
 } from '../../../pods/volumes/share-mount.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
-import { mountPoints, unmount } from '../mounts.ts'
+import { type MountPoint, mountPoints, unmount } from '../mounts.ts'
 import { runBounded } from '../remote/bounded-child.ts'
 import type { RemoteFiles } from '../remote/remote-files.ts'
 import { type ServerProbe, serverProbe } from './server-probe.ts'
+import { folderIndex } from './share-trash.ts'
 
 export type ShareMounterNeeds = {
   /** In memory, for the agent alone. */
@@ -23,18 +25,31 @@ export type ShareMounterNeeds = {
   readonly deadlineMs?: number
 }
 
-/** Mounts the share of the volume `uid` at the path. Throws VolumeError. */
-export type ShareMounter = (path: string, uid: string, share: MountedShare) => Promise<void>
+/** They throw VolumeError. */
+export interface ShareMounter {
+  /** Mounts the share of the volume `uid` at the path. */
+  mount(path: string, uid: string, share: MountedShare): Promise<void>
+  /** Mounts a share during the work, aside, for the volume `uid`. `path`: where. */
+  during(uid: string, share: MountedShare, work: (path: string) => Promise<void>): Promise<void>
+}
 
 const longestOutput = 1_000
 
 export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
   const { folder, remote, probe = serverProbe(), deadlineMs = 30_000 } = needs
 
-  const mountShare: ShareMounter = async (path, uid, share) => {
+  const reached = async (
+    uid: string,
+    share: MountedShare,
+    work: (mount: ShareMount, options: readonly string[]) => Promise<void>,
+  ) => {
     const mount = commandOf(share)
     await probe({ server: share.server, port: mount.port })
-    await withCredentials(join(folder, 'credentials', safeUID(uid)), share.user, async (options) => {
+    await withCredentials(join(folder, 'credentials', safeUID(uid)), share.user, (options) => work(mount, options))
+  }
+
+  const mountShare: ShareMounter['mount'] = (path, uid, share) =>
+    reached(uid, share, async (mount, options) => {
       const failure = await attempt(path, mount, options)
       if (failure === undefined) return
       const made = madeFolder(share)
@@ -43,7 +58,6 @@ export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
       const second = await attempt(path, mount, options)
       if (second !== undefined) throw second
     })
-  }
 
   /** Why it could not be mounted there. */
   const attempt = async (path: string, mount: ShareMount, options: readonly string[]) => {
@@ -61,30 +75,65 @@ export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
    * At the first mount. A folder beside it on the share remembers that it was made: later it is missing, and an empty one would look like
    * lost data. Every step is held open, as pods that have the whole share could put a link there.
    */
-  const makeFolder = async (
+  const makeFolder = (
     uid: string,
-    { root, folder: made }: NonNullable<ReturnType<typeof madeFolder>>,
+    { root, folder: made }: { readonly root: MountedShare; readonly folder: string },
     options: readonly string[],
-  ) => {
-    const mount = commandOf(root)
-    const path = join(folder, 'roots', safeUID(uid))
-    const failure = await attempt(path, mount, options)
-    if (failure !== undefined) throw failure
-    try {
-      const point = (await mountPoints()).findLast((one) => one.path === path)
-      if (point === undefined) throw new VolumeError(`the share ${root.path} of ${root.server} is not mounted`)
+  ) =>
+    aside(uid, root, options, async (point) => {
+      const { path } = point
       const record = join('.bramble', 'volumes', safeUID(uid))
       const isMade = (await remote.kindOf(point, join(path, record))) !== undefined
       if (isMade && (await remote.kindOf(point, join(path, made))) === undefined) {
         throw new VolumeError(`the folder ${made} was made before and is missing on ${root.server}`)
       }
-      for (const one of [made, record]) await (await remote.hold(point, path, one)).release()
+      const ofFolder = join('.bramble', 'folders', folderIndex(made), safeUID(uid))
+      for (const one of [made, ofFolder, record]) await (await remote.hold(point, path, one)).release()
+    })
+
+  const aside = async (
+    uid: string,
+    share: MountedShare,
+    options: readonly string[],
+    work: (point: MountPoint) => Promise<void>,
+  ) => {
+    const path = join(folder, 'roots', safeUID(uid))
+    const failure = await attempt(path, commandOf(share), options)
+    if (failure !== undefined) throw failure
+    try {
+      const point = (await mountPoints()).findLast((one) => one.path === path)
+      if (point === undefined) throw new VolumeError(`the share ${share.path} of ${share.server} is not mounted`)
+      await work(point)
     } finally {
       await unmount(path)
     }
   }
 
-  return mountShare
+  return {
+    mount: mountShare,
+    during: (uid, share, work) =>
+      reached(uid, share, (_, options) => aside(uid, share, options, ({ path }) => work(path))),
+  }
+}
+
+/** The kinds whose programs are in the PATH of the agent. */
+export async function mountableShares(): Promise<readonly NasShare['kind'][]> {
+  const folders = (process.env['PATH'] ?? '').split(':').filter((folder) => folder.startsWith('/'))
+  const isThere = async (helper: string) => {
+    for (const one of folders)
+      if (
+        await access(join(one, helper), constants.X_OK).then(
+          () => true,
+          () => false,
+        )
+      )
+        return true
+    return false
+  }
+  const found = await Promise.all(
+    (['nfs', 'smb'] as const).map(async (kind) => ((await isThere(shareHelpers[kind])) ? [kind] : [])),
+  )
+  return found.flat()
 }
 
 /** Throws VolumeError where the share must not be mounted. */

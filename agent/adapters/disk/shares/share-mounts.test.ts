@@ -1,7 +1,8 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
+import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import type { MountedShare } from '../../../pods/volumes/share-mount.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
@@ -35,6 +36,16 @@ async function shares(t: Ending, helpers: { readonly [name: string]: string }, m
   })
   const needs = { folder, remote: remoteFiles(500), probe: async () => {}, ...more }
   return { folder, mounts: shareMounts(needs) }
+}
+
+/** As `shares`, on an NFS server whose `/export` is the folder `server`. */
+async function exported(t: Ending) {
+  const bind =
+    'from=FOLDER/server$(echo "$1" | cut -d : -f 2); [ -d "$from" ] || { echo "mount.nfs: No such file or directory" >&2; exit 32; }; mount --bind "$from" "$2"'
+  const made = await shares(t, { 'mount.nfs': bind })
+  const server = join(made.folder, 'server/export')
+  await mkdir(server, { recursive: true })
+  return { ...made, server }
 }
 
 const asTmpfs = 'mount -t tmpfs none "$2" && echo "$1 $4" >> FOLDER/log'
@@ -74,10 +85,7 @@ test('shares of a NAS', { skip }, async (t) => {
   t.test(
     'the folder of a claim is made once on its share, and never again in the place of one that is missing',
     async (t) => {
-      const bind =
-        'from=FOLDER/server$(echo "$1" | cut -d : -f 2); [ -d "$from" ] || { echo "mount.nfs: No such file or directory" >&2; exit 32; }; mount --bind "$from" "$2"'
-      const { folder, mounts } = await shares(t, { 'mount.nfs': bind })
-      await mkdir(join(folder, 'server/export'), { recursive: true })
+      const { folder, mounts } = await exported(t)
       await chmod(join(folder, 'server/export'), 0o777)
       const share: MountedShare = { ...nfs, path: '/export/default/data', root: '/export' }
       await writeFile(join(await mounts.place('pv-1', share), 'file'), '')
@@ -99,6 +107,63 @@ test('shares of a NAS', { skip }, async (t) => {
       })
       await t.rejects(stat('/etc/nas-folder'), { code: 'ENOENT' })
       await t.rejects(mounts.place('pv-3', { ...nfs, path: '/export/none' }), { message: /No such file or directory$/ })
+    },
+  )
+
+  t.test('the folder of a deleted claim goes to the trash of its share, or is deleted', async (t) => {
+    const { folder, mounts, server } = await exported(t)
+    const at = (path: string) => join(server, path)
+    const share: MountedShare = { ...nfs, path: '/export/default/data', root: '/export' }
+    const order = (uid: string, more: Partial<NodeVolumeOrder> = {}): NodeVolumeOrder => ({
+      ...{ kind: 'share-trash', volume: `pvc-${uid}`, uid, pool: '', folder: 'default/data', share: nfs, claim: 'a/b' },
+      ...more,
+    })
+    await mounts.discard(order('pv-1'), nfs)
+    await mounts.place('pv-1', share)
+    await writeFile(at('default/data/file'), 'text')
+    await mounts.discard(order('pv-1'), nfs)
+    t.same(await mounts.uids(), [], 'its mount has ended')
+    t.same(mountsAt(await mountPoints(), join(folder, 'roots')), [])
+    t.equal(await readFile(at('.bramble/trash/pv-1/data/file'), 'utf8'), 'text')
+    t.match(JSON.parse(await readFile(at('.bramble/trash/pv-1/volume.json'), 'utf8')), { claim: 'a/b' })
+    t.same(await readdir(at('default')), [])
+    await mounts.place('pv-2', share)
+    await writeFile(at('default/data/file'), 'of the next claim')
+    await mounts.discard(order('pv-1'), nfs)
+    await mounts.discard(order('pv-3'), nfs)
+    t.equal(await readFile(at('default/data/file'), 'utf8'), 'of the next claim', 'made for another volume')
+    await mounts.discard(order('pv-2', { kind: 'share-delete' }), nfs)
+    t.same([await readdir(at('default')), await readdir(at('.bramble/trash'))], [[], ['pv-1']])
+    t.same(await readdir(at('.bramble/volumes')), [])
+  })
+
+  t.test(
+    'a folder that several volumes were made with stays until the last one, and no link is followed',
+    async (t) => {
+      const { mounts, server } = await exported(t)
+      const share: MountedShare = { ...nfs, path: '/export/data', root: '/export' }
+      const order = (uid: string) => ({ kind: 'share-delete', volume: uid, uid, pool: '', folder: 'data', share: nfs })
+      const data = join(server, 'data')
+      await mounts.place('pv-1', share)
+      await rename(data, join(server, 'moved'))
+      await mounts.place('pv-2', share)
+      await mounts.discard(order('pv-1'), nfs)
+      t.ok((await stat(data)).isDirectory())
+      await rm(data, { recursive: true })
+      await symlink('moved', data)
+      await t.rejects(mounts.discard(order('pv-2'), nfs), {
+        name: 'VolumeError',
+        message: 'the folder data of /export on 10.0.0.5 cannot be deleted: data is not a folder of the share',
+      })
+      await rm(data)
+      await mkdir(data)
+      await rename(join(server, '.bramble/folders'), join(server, 'elsewhere'))
+      await symlink('/etc', join(server, '.bramble/trash'))
+      await t.rejects(mounts.discard(order('pv-2'), nfs), { message: /\.bramble\/trash is not a folder of the share/ })
+      await rm(join(server, '.bramble/trash'))
+      await mounts.discard(order('pv-2'), nfs)
+      await t.rejects(stat(data), { code: 'ENOENT' })
+      t.ok((await stat(join(server, 'moved'))).isDirectory())
     },
   )
 

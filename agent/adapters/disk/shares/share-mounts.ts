@@ -3,11 +3,13 @@
  * deadline; a worker waits for it a little, and it goes on afterwards. A share that is mounted is asked whether it answers before each use.
  */
 import { join } from 'node:path'
+import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { withinOr } from '../../../../daemon/deadline.ts'
 import type { MountedShare } from '../../../pods/volumes/share-mount.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { type MountPoint, mountPoints, unmount } from '../mounts.ts'
 import { commandOf, type ShareMounterNeeds, safeUID, shareMounter } from './share-mounter.ts'
+import { discardOnShare } from './share-trash.ts'
 
 export interface ShareMounts {
   /** Mounts it, unless it is mounted and answers. Gives where it is. */
@@ -19,6 +21,8 @@ export interface ShareMounts {
   unmount(uid: string): Promise<void>
   /** The volumes that are mounted. */
   uids(): Promise<readonly string[]>
+  /** Moves the folder of the volume to the trash of its share, or deletes it. Throws VolumeError. */
+  discard(order: NodeVolumeOrder, share: MountedShare): Promise<void>
 }
 
 export type ShareMountsNeeds = ShareMounterNeeds & { readonly patienceMs?: number }
@@ -30,7 +34,7 @@ export function shareMounts(needs: ShareMountsNeeds): ShareMounts {
   const { folder, remote, patienceMs = 2_000 } = needs
   const mounts = join(folder, 'shares')
   const pathOf = (uid: string) => join(mounts, safeUID(uid))
-  const mountNow = shareMounter(needs)
+  const mounter = shareMounter(needs)
   const running = new Map<string, Running>()
 
   const mounted = async (uid: string): Promise<MountPoint | undefined> =>
@@ -62,6 +66,10 @@ export function shareMounts(needs: ShareMountsNeeds): ShareMounts {
     }
   }
 
+  const unmountOf = async (uid: string) => {
+    if ((await mounted(uid)) !== undefined) await unmount(pathOf(uid))
+  }
+
   return {
     pathOf,
     async place(uid, share) {
@@ -73,7 +81,7 @@ export function shareMounts(needs: ShareMountsNeeds): ShareMounts {
         await before.done
       }
       if (await isUsable(uid)) return pathOf(uid)
-      const { done } = start(uid, () => mountNow(pathOf(uid), uid, share))
+      const { done } = start(uid, () => mounter.mount(pathOf(uid), uid, share))
       const isLate = await withinOr(patienceMs, true, done).finally(() => {
         if (running.get(uid)?.isOver) running.delete(uid)
       })
@@ -83,8 +91,10 @@ export function shareMounts(needs: ShareMountsNeeds): ShareMounts {
     async check(uid) {
       if (!(await isUsable(uid))) throw new VolumeError('its share is not mounted any more')
     },
-    async unmount(uid) {
-      if ((await mounted(uid)) !== undefined) await unmount(pathOf(uid))
+    unmount: unmountOf,
+    async discard(order, share) {
+      await unmountOf(order.uid)
+      await mounter.during(order.uid, share, (path) => discardOnShare(path, order, share))
     },
     async uids() {
       const points = await mountPoints()

@@ -75,7 +75,7 @@ test('volumes of claims on this machine', { skip }, async (t) => {
       remove: async (podUID) => void removed.push(podUID),
       podUIDs: async () => ['other'],
     }
-    const store = volumeStore({ dataDirectory, memoryDirectory }, remoteFiles(), csi)
+    const store = volumeStore({ dataDirectory, memoryDirectory }, { csi })
     const mount = { ...noMount, driver: 'disk.example.com', handle: 'h' }
     const wanted = claim('', { source: 'csi', csi: mount, group: 2345 })
     t.equal(await store.place('u', wanted), path)

@@ -32,7 +32,7 @@ export interface ClaimVolumes {
   placedAt(podUID: string, name: string): Promise<string | undefined>
   /** Unmounts the shares that no pod has. */
   release(): Promise<void>
-  /** Moves the folder of the volume to the trash of its pool, unless a pod has it. */
+  /** Moves the folder of the volume to the trash of its pool or share, or deletes it there, unless a pod has it. */
   discard(order: NodeVolumeOrder): Promise<void>
   /** Does this unless a pod has the volume; none gets it meanwhile. Throws VolumeError if one has. */
   whileUnused<T>(order: NodeVolumeOrder, act: (pool: VolumePool) => Promise<T>): Promise<T>
@@ -103,14 +103,18 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   const othersHave = async (uid: string, podUID: string): Promise<boolean> =>
     (await podWith((placed) => placed.uid === uid, podUID)) !== undefined
 
+  /** Throws VolumeError while a pod has it. `folder`: in a pool. */
+  const checkUnused = async (volume: string, folder?: string): Promise<void> => {
+    // Another volume may have the same folder, or a part of it.
+    const isIt = ({ uid, path }: Placed) =>
+      uid === volume || (folder !== undefined && `${path}/`.startsWith(`${folder}/`))
+    const pod = await podWith(isIt)
+    if (pod !== undefined) throw new VolumeError(`the pod with the UID ${pod} has it mounted`)
+  }
   const whileUnused: ClaimVolumes['whileUnused'] = (order, act) =>
     inTurn(order.uid, async () => {
       const pool = await pools.withID(order.pool)
-      const folder = join(pool.source.path, order.folder)
-      // Another volume may have the same folder, or a part of it.
-      const isIt = (placed: Placed) => placed.uid === order.uid || `${placed.path}/`.startsWith(`${folder}/`)
-      const pod = await podWith(isIt)
-      if (pod !== undefined) throw new VolumeError(`the pod with the UID ${pod} has it mounted`)
+      await checkUnused(order.uid, join(pool.source.path, order.folder))
       return await act(pool)
     })
 
@@ -153,7 +157,14 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
       }
     },
     stop: changes.stop,
-    discard: (order) => whileUnused(order, (pool) => pool.discard(order)),
+    discard: (order) => {
+      const { uid, share } = order
+      if (share === undefined) return whileUnused(order, (pool) => pool.discard(order))
+      return inTurn(uid, async () => {
+        await checkUnused(uid)
+        await shares.discard(order, share)
+      })
+    },
     whileUnused,
   }
 }

@@ -19,6 +19,7 @@ import {
 } from '../../../pods/volumes/volume-trash.ts'
 import { type FilesystemUsage, filesystemUsage } from '../filesystem-usage.ts'
 import { type FolderCounter, folderCounter } from '../folder-usage.ts'
+import { mountableShares } from '../shares/share-mounter.ts'
 import { poolTrash } from './pool-trash.ts'
 import type { VolumePools } from './pools.ts'
 import { type TrashContents, trashContents } from './trash-contents.ts'
@@ -70,6 +71,7 @@ export function diskTrash({
   }
   return {
     discard,
+    shareKinds: mountableShares,
     poolStates: () => states,
     async isEmpty() {
       const { present, areAll } = await opened()
