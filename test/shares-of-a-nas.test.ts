@@ -73,11 +73,8 @@ test('volumes on a NAS', { skip: whyNoNas() }, async (t) => {
         noAnswer.test(await store.place(pod, volume).then(String, (error: Error) => error.message)),
       )
     await Promise.all([refused('a', volumes.nfs), refused('b', volumes.smb), refused('c', volumes.made)])
-    t.match(
-      await store.silence((await store.placedAt('b', 'data')) ?? ''),
-      noAnswer,
-      'SMB fails by itself after a while',
-    )
+    const silence = await store.silence((await store.placedAt('b', 'data')) ?? '')
+    t.match(silence, { why: noAnswer }, 'SMB fails by itself after a while')
     await refused('e', volumeOn({ ...nfs, path: join(nas.folder, 'default') }, 'pv-new'))
     const start = performance.now()
     await Promise.all(Object.values(volumes).map((one) => store.place('x', one).catch(() => undefined)))

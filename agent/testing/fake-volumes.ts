@@ -9,6 +9,8 @@ export interface FakeVolumes extends VolumeStore {
   failNext(message: string): void
   /** By path of a hostPath volume: why its file system does not answer. */
   readonly silent: Map<string, string>
+  /** Those of them whose folder was replaced on its server. */
+  readonly replaced: Set<string>
   /** The pods whose parts of volumes were unmounted. */
   readonly unmounted: string[]
   /** What containers left, by `uid/container/attempt`. As long as it is undefined there are no files for it. */
@@ -61,8 +63,12 @@ export function fakeVolumes(): FakeVolumes {
       return found?.kind === 'hostPath' || found?.kind === 'claim' ? found.path : `/volumes/${podUID}/${volume.name}`
     },
     silent: new Map(),
+    replaced: new Set(),
     unmounted: [],
-    silence: async (path) => fake.silent.get(path),
+    async silence(path) {
+      const why = fake.silent.get(path)
+      return why === undefined ? undefined : { why, ...(fake.replaced.has(path) && { isReplaced: true }) }
+    },
     async placedAt(podUID, name) {
       const volume = placed.get(`${podUID}/${name}`)
       return volume?.kind === 'claim' ? volume.path : undefined

@@ -10,7 +10,12 @@ import { withinOr } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { ConfiguredPool } from '../../pods/volumes/pool-settings.ts'
 import type { VolumeCopies, VolumeMoves } from '../../pods/volumes/volume-moves.ts'
-import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
+import {
+  VolumeError,
+  type VolumeSilence,
+  type VolumeStore,
+  type WantedVolume,
+} from '../../pods/volumes/volume-store.ts'
 import type { VolumeTrash } from '../../pods/volumes/volume-trash.ts'
 import { type CsiVolumes, noCsiVolumes } from '../csi/csi-volumes.ts'
 import { hasFiles, replaceFiles } from './atomic-files.ts'
@@ -161,7 +166,7 @@ async function podsIn(folders: readonly string[], csi: Pick<CsiVolumes, 'podUIDs
   return [...new Set([...found.flat(), ...(await csi.podUIDs())])]
 }
 
-async function silenceAt(path: string, remote: RemoteFiles): Promise<string | undefined> {
+async function silenceAt(path: string, remote: RemoteFiles): Promise<VolumeSilence | undefined> {
   const mount = await remoteMountOn(path)
   return mount && (await remote.silence(mount))
 }

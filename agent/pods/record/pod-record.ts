@@ -69,6 +69,8 @@ export type PodRecord = {
   readonly postStarts: ReadonlySet<string>
   /** By container id: its postStart hook failed. */
   readonly failedPostStarts: ReadonlySet<string>
+  /** By container id: a volume that it has mounted was replaced on its server. */
+  readonly onReplacedVolumes: ReadonlySet<string>
   /** By container id: its preStop hook was started. */
   readonly preStops: ReadonlySet<string>
   /** By container id: it is being stopped, and is killed at this time at the latest. */
@@ -124,6 +126,7 @@ export const newRecord: PodRecord = {
   ends: new Map(),
   postStarts: new Set(),
   failedPostStarts: new Set(),
+  onReplacedVolumes: new Set(),
   preStops: new Set(),
   stopping: new Map(),
   replacing: new Set(),
@@ -174,6 +177,7 @@ export function onObserved(
     podIP: sandbox?.ip,
     podIPv6: sandbox?.ipv6,
     failedPostStarts: presentOf(record.failedPostStarts, ids),
+    onReplacedVolumes: presentOf(record.onReplacedVolumes, ids),
     preStops: presentOf(record.preStops, ids),
     replacing: presentOf(record.replacing, ids),
     endedWithSandbox: presentOf(new Set([...record.endedWithSandbox, ...together]), ids),
@@ -303,16 +307,27 @@ export function onProbed(record: PodRecord, probes: Vitals): PodRecord {
   return { ...record, probes }
 }
 
-/** Results of probes and postStart hooks of all containers that have them. */
-export function vitalsOf({ probes, postStarts, failedPostStarts }: PodRecord): Vitals {
-  if (postStarts.size === 0 && failedPostStarts.size === 0) return probes
+/** The containers are to start again, with the new folder. */
+export function onVolumeReplaced(record: PodRecord, ids: readonly string[]): PodRecord {
+  return { ...record, onReplacedVolumes: new Set([...record.onReplacedVolumes, ...ids]) }
+}
+
+/** Results of probes and postStart hooks of all containers that have them, and those with a volume that is gone. */
+export function vitalsOf({ probes, postStarts, failedPostStarts, onReplacedVolumes }: PodRecord): Vitals {
+  if (postStarts.size + failedPostStarts.size + onReplacedVolumes.size === 0) return probes
   const starting: Vital = { started: false, ready: false }
   const failed: Vital = { ...starting, failed: { why: 'FailedPostStartHook' } }
   return new Map([
     ...probes,
     ...[...postStarts].map((id): [string, Vital] => [id, starting]),
     ...[...failedPostStarts].map((id): [string, Vital] => [id, failed]),
+    ...[...onReplacedVolumes].map((id): [string, Vital] => [id, { ...starting, failed: replacedVolume }]),
   ])
+}
+
+const replacedVolume: Vital['failed'] = {
+  why: 'A volume was replaced on its server, container will be restarted',
+  byProbe: true,
 }
 
 /** The images must be looked for again. */

@@ -49,7 +49,7 @@ test('a volume that cannot be checked does not end the checks of the others', as
   let fails = true
   volumes.silence = async () => {
     if (fails) throw new Error('EMFILE: too many open files')
-    return nas
+    return { why: nas }
   }
   const { clock, log, world } = nodeInMemory(t, { volumes })
   world.want(onDisk('photos', '/mnt/nas'))
@@ -58,4 +58,43 @@ test('a volume that cannot be checked does not end the checks of the others', as
   fails = false
   await clock.advance(60_000)
   t.ok(world.eventTexts().some((text) => text.startsWith('VolumeNotResponding')))
+})
+
+test('containers with a folder that was replaced on its server start again, once all pods were checked', async (t) => {
+  const volumes = fakeVolumes()
+  const { clock, world } = nodeInMemory(t, { volumes })
+  const mounting = (name: string, restartPolicy: 'Always' | 'Never') => {
+    const pod = onDisk(name, '/mnt/nas/photos')
+    const [main] = pod.spec.containers
+    if (main === undefined) throw new Error('no container')
+    const volumeMounts = [{ name: 'data', mountPath: '/data' }]
+    return {
+      ...pod,
+      spec: {
+        ...pod.spec,
+        restartPolicy,
+        containers: [
+          { ...main, volumeMounts },
+          { ...main, name: 'other' },
+        ],
+      },
+    }
+  }
+  world.want(mounting('a', 'Always'), mounting('b', 'Always'), mounting('job', 'Never'))
+  await clock.advance(90_000)
+  const restarts = (name: string) =>
+    (world.status(name)?.containerStatuses ?? []).map((one) => `${one.name} ${one.restartCount}`).sort()
+  t.same(restarts('a'), ['main 0', 'other 0'])
+  const stale = 'the folder was removed or replaced on the server: Stale file handle'
+  volumes.silent.set('/mnt/nas/photos', stale)
+  volumes.replaced.add('/mnt/nas/photos')
+  const { place } = volumes
+  volumes.place = async (...given) => {
+    volumes.silent.clear()
+    volumes.replaced.clear()
+    return await place(...given)
+  }
+  await clock.advance(180_000)
+  for (const name of ['a', 'b']) t.same(restarts(name), ['main 1', 'other 0'], name)
+  t.same(restarts('job'), ['main 0', 'other 0'], 'its policy is Never')
 })

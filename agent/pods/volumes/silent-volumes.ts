@@ -1,18 +1,21 @@
 /**
  * Events for running pods with a volume on a file system that stops answering, such as NFS without its server: their programs
  * wait in system calls, and nothing else shows why. One Event when it stops and one when it answers again, whatever the number of checks.
+ * Containers with a folder that was replaced on its server are started again, as they would never see the new one: at most once in each check.
  */
-import type { Pod } from '../../../api/pod.ts'
+import type { Pod, PodStatus } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
+import { restartPolicyFor } from '../record/pod-containers.ts'
 import type { PodEvent } from '../record/pod-events.ts'
-import { isOver } from '../record/pod-record.ts'
+import { isOver, onVolumeReplaced } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import type { VolumeStore } from './volume-store.ts'
 import { isClaim } from './wanted-claims.ts'
 
 export type SilentVolumesNeeds = {
-  readonly records: Pick<PodRecords, 'entries'>
+  readonly records: Pick<PodRecords, 'entries' | 'update'>
+  readonly workers: { add(uids: readonly string[]): void }
   readonly volumes: Pick<VolumeStore, 'silence' | 'placedAt'>
   readonly checkMs: number
   readonly recordEvent: (pod: Pod, event: PodEvent) => void
@@ -24,16 +27,20 @@ export type SilentVolumesNeeds = {
 type MountedVolume = { readonly pod: Pod; readonly uid: string; readonly name: string; readonly path?: string }
 
 export function silentVolumes(needs: SilentVolumesNeeds): { run(signal: AbortSignal): Promise<void> } {
-  const { records, volumes, checkMs, recordEvent, clock, log } = needs
+  const { records, workers, volumes, checkMs, recordEvent, clock, log } = needs
   let silent: ReadonlySet<string> = new Set()
 
   const check = async (signal: AbortSignal) => {
     const found = new Set<string>()
-    for (const { pod, uid, name, path } of mountedVolumes(records)) {
+    const replaced: MountedVolume[] = []
+    for (const volume of mountedVolumes(records)) {
+      const { pod, uid, name, path } = volume
       if (signal.aborted) return
       const key = `${uid}/${name}`
       const placed = path ?? (await volumes.placedAt(uid, name))
-      const why = placed === undefined ? undefined : await volumes.silence(placed)
+      const silence = placed === undefined ? undefined : await volumes.silence(placed)
+      const why = silence?.why
+      if (silence?.isReplaced) replaced.push(volume)
       const wasSilent = silent.has(key)
       if (why !== undefined) found.add(key)
       if (why !== undefined && !wasSilent) {
@@ -43,6 +50,15 @@ export function silentVolumes(needs: SilentVolumesNeeds): { run(signal: AbortSig
       }
     }
     silent = found
+    // After all were checked: the first container that starts mounts it again for all pods.
+    for (const volume of replaced) startAgain(volume)
+  }
+
+  const startAgain = ({ pod, uid, name }: MountedVolume) => {
+    const ids = containersWith(pod, name, records.entries.get(uid)?.status)
+    if (ids.length === 0) return
+    records.update(uid, (record) => onVolumeReplaced(record, ids))
+    workers.add([uid])
   }
 
   return {
@@ -53,6 +69,20 @@ export function silentVolumes(needs: SilentVolumesNeeds): { run(signal: AbortSig
       }
     },
   }
+}
+
+/** The ids of its running containers that have the volume, and may start again. */
+function containersWith(pod: Pod, volume: string, status: PodStatus | undefined): readonly string[] {
+  const { initContainers = [], containers } = pod.spec
+  const wanted = [...initContainers, ...containers].filter(
+    (container) =>
+      container.volumeMounts?.some(({ name }) => name === volume) && restartPolicyFor(pod, container) !== 'Never',
+  )
+  const names = new Set(wanted.map(({ name }) => name))
+  return [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap((one) => {
+    const id = one.state?.running === undefined ? undefined : one.containerID?.split('://')[1]
+    return id !== undefined && names.has(one.name) ? [id] : []
+  })
 }
 
 /** The volumes of the pods that run that may be on a file system of another machine. */

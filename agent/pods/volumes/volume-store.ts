@@ -51,6 +51,9 @@ export type ClaimVolume = {
   readonly groupOnMismatch?: boolean
 }
 
+/** `isReplaced`: the folder was removed or replaced on its server. Containers that have it mounted never see the new one. */
+export type VolumeSilence = { readonly why: string; readonly isReplaced?: true }
+
 /** Doing a thing twice is doing it once. What cannot be done is thrown as VolumeError. */
 export interface VolumeStore {
   /** Makes it, or brings its files to what is wanted, all at one moment. Gives where it is on this machine. */
@@ -62,7 +65,7 @@ export interface VolumeStore {
    */
   part(podUID: string, volume: WantedVolume, subPath: string, mount: MountPlace): Promise<string>
   /** Why the file system of a volume does not answer; undefined: it answers, or is on this machine. */
-  silence(path: string): Promise<string | undefined>
+  silence(path: string): Promise<VolumeSilence | undefined>
   /** Where the volume of a claim, or a share, was placed for the pod; undefined: it was not. */
   placedAt(podUID: string, name: string): Promise<string | undefined>
   /** Unmounts the parts of the pod's volumes. A container that starts later has its parts mounted again. */

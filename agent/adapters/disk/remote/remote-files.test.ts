@@ -43,10 +43,10 @@ test('a folder that was replaced on its server is reported; other errors are ans
   const answering = (text: string) =>
     remoteFiles(10_000, (_, __, options) => spawn('sh', ['-c', `echo '${text}' >&2; exit 1`], options))
   const stale = "stat: cannot statx '/mnt/nas': Stale file handle"
-  t.match(
-    await answering(stale).silence(nas),
-    /^the folder mounted at \/mnt\/nas .* was removed or replaced on the server/,
-  )
+  t.match(await answering(stale).silence(nas), {
+    why: /^the folder mounted at \/mnt\/nas .* was removed or replaced on the server/,
+    isReplaced: true,
+  })
   t.equal(await answering("stat: cannot statx '/mnt/nas': Permission denied").silence(nas), undefined)
 })
 
@@ -59,7 +59,7 @@ test('an SMB share whose server is gone does not answer, although its calls end'
   )
   const silent = 'the file system mounted at /mnt/smb (cifs, //10.0.0.5/files) does not answer'
   await t.rejects(files.kindOf(nas, '/mnt/smb'), { name: 'VolumeError', message: silent })
-  t.equal(await files.silence(nas), silent)
+  t.same(await files.silence(nas), { why: silent })
   isDown = false
   while ((await files.silence(nas)) !== undefined) await setTimeout(50)
   t.equal(await files.kindOf(nas, '/mnt/smb'), 'directory')
@@ -152,7 +152,7 @@ for (const reads of [false, true]) {
     const kept = await store.place('u', memory)
     t.same([await store.silence(nas), await store.silence(folder)], [undefined, undefined])
     server.hang()
-    t.match(await store.silence(join(nas, 'deep')), noAnswer.message)
+    t.match(await store.silence(join(nas, 'deep')), { why: noAnswer.message })
     t.equal(await store.silence(local), undefined)
     await store.unmountParts('u')
     t.same(mountsAt(await mountPoints(), part), [], 'the machine does not wait for it when it stops')

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { StatsFs } from 'node:fs'
 import { startDeadline } from '../../../../daemon/deadline.ts'
-import { VolumeError } from '../../../pods/volumes/volume-store.ts'
+import { VolumeError, type VolumeSilence } from '../../../pods/volumes/volume-store.ts'
 import type { Held } from '../inside-volume.ts'
 import type { MountPoint } from '../mounts.ts'
 import { type ChildEnd, leave, NoAnswer, refuseIfLeft, runBounded, type Start } from './bounded-child.ts'
@@ -22,7 +22,7 @@ export type RemoteFiles = {
   /** As statfs(2). */
   space(mount: MountPoint, path: string): Promise<Space>
   /** Why the mount does not answer, or cannot be used any more; undefined: it answers, also with another error. */
-  silence(mount: MountPoint): Promise<string | undefined>
+  silence(mount: MountPoint): Promise<VolumeSilence | undefined>
   /** As `holdInside`. */
   hold(mount: MountPoint, root: string, subPath: string): Promise<Held>
 }
@@ -59,9 +59,11 @@ export function remoteFiles(deadlineMs = usualDeadlineMs, start: Start = spawn):
     async silence(mount) {
       try {
         const { code, stderr } = await run(mount, ['stat', '--', mount.path])
-        return code === 0 || !/Stale file handle/.test(stderr) ? undefined : replacedText(mount)
+        return code === 0 || !/Stale file handle/.test(stderr)
+          ? undefined
+          : { why: replacedText(mount), isReplaced: true }
       } catch (error) {
-        if (error instanceof VolumeError) return error.message
+        if (error instanceof VolumeError) return { why: error.message }
         throw error
       }
     },
@@ -77,7 +79,7 @@ function isAbsence(stderr: string): boolean {
 /** Containers that have it mounted keep the old folder. */
 function replacedText({ path, type, source }: MountPoint): string {
   const mounted = `the folder mounted at ${path} (${type}, ${source})`
-  return `${mounted} was removed or replaced on the server: Stale file handle. Its containers get the new one when they start again`
+  return `${mounted} was removed or replaced on the server: Stale file handle`
 }
 
 /**
