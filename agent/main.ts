@@ -12,6 +12,7 @@ import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { printText } from '../daemon/process/command-line.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/process/configuration-file.ts'
 import { exitCode } from '../daemon/process/exit-code.ts'
+import { ownExecutable } from '../daemon/process/own-executable.ts'
 import { version } from '../daemon/process/version.ts'
 import { openSystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
 import { checkpointPath, laterFormat } from './adapters/disk/checkpoint.ts'
@@ -219,7 +220,7 @@ async function run(request: RunRequest): Promise<number> {
       await removeUnfinished(dataDir)
       await repairIdentity(dataDir, found, log)
       const service = await openSystemdNotifier(process.env, log)
-      const command = [process.execPath, ...process.execArgv, process.argv[1] ?? '']
+      const command = [ownExecutable, ...process.execArgv, process.argv[1] ?? '']
       await runAgent({ request, configuration, identity, command, log, service }, stopping.signal)
     } finally {
       await lock.release()

@@ -24,7 +24,7 @@ const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) 
 
 try {
   const machine = await machineAtWork()
-  console.log(`${cpus().length} cores, ${await machine.run('/usr/lib/bramble-agent/node --version')}`)
+  console.log(`${cpus().length} cores, ${await machine.run('/usr/lib/bramble-runtime/*.*/node --version')}`)
   await lookOn(machine, values.parts, values.minutes)
 } catch (error) {
   console.error(error)

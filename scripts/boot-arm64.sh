@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Boots a 64-bit ARM machine with the arm64 package on its card: see --help.
+# Boots a 64-bit ARM machine with the arm64 packages on its card: see --help.
 set -euo pipefail
 
 usage() {
   cat <<'TXT'
 Usage: scripts/boot-arm64.sh [--yes]
 
-Flashes an emulated card (Debian 12 for arm64, Docker, the bramble-agent package, bramble.yaml on the boot partition), switches a
+Flashes an emulated card (Debian 12 for arm64, Docker, the packages of the agent, bramble.yaml on the boot partition), switches a
 machine on with it under qemu (two Cortex-A72, 1 GB), and looks on with kubectl from a controller on this host: the machine joins by
 itself, is Ready, runs a pod, is suspended for a while and wakes up with all as it was, and is powered off with grace. Prints how long
 each step takes. Not part of the tests: seven minutes, and two more the first time. Needs root.
@@ -104,16 +104,17 @@ run_foreign_programs() {
   handler=$handlers/qemu-aarch64
 }
 
-build_package() { quietly 'Building bramble-agent for arm64' "$install_log" scripts/build-packages.sh --arch arm64 --yes --out "$data" bramble-agent; }
+build_package() { quietly 'Building bramble-agent for arm64' "$install_log" scripts/build-packages.sh --arch arm64 --yes --out "$data" bramble-runtime bramble-agent; }
 
 flash_card() {
   local merged=$data/merged
   mkdir -p "$merged" "$data/upper" "$data/overlay"
   mount -t overlay overlay -o "lowerdir=$root,upperdir=$data/upper,workdir=$data/overlay" "$merged"
+  cp "$data"/bramble-runtime_*_arm64.deb "$merged/var/tmp/runtime.deb"
   cp "$data"/bramble-agent_*_arm64.deb "$merged/var/tmp/agent.deb"
-  quietly 'Installing the package on the card' "$install_log" chroot "$merged" dpkg --install /var/tmp/agent.deb ||
+  quietly 'Installing the packages on the card' "$install_log" chroot "$merged" dpkg --install /var/tmp/runtime.deb /var/tmp/agent.deb ||
     fail 'The package cannot be installed' 'The cause is in the log of dpkg.' "$install_log"
-  rm "$merged/var/tmp/agent.deb"
+  rm "$merged/var/tmp/runtime.deb" "$merged/var/tmp/agent.deb"
   tar -C "$merged" -cf "$merged/usr/share/busybox.tar" bin/busybox
   printf 'raspberrypi\n' >"$merged/etc/hostname"
   quietly 'Writing the card' "$install_log" mke2fs -q -t ext4 -d "$merged" "$data/card" 3G

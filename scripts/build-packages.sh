@@ -5,37 +5,48 @@ set -euo pipefail
 usage() {
   cat <<'TXT'
 Usage: scripts/build-packages.sh [--arch amd64|arm64] [--version VERSION] [--out DIR] [--quick] [--yes] [PACKAGE…]
+       scripts/build-packages.sh --keyring FILE --uri URI [--version VERSION] [--out DIR] bramble-archive-keyring
 
-Builds bramble-agent_VERSION_ARCH.deb and bramble-controller_VERSION_ARCH.deb: the program in one file, the Node.js it runs on, its
-native parts, systemd units, and settings in /etc/bramble. Prints the paths. What is fetched and compiled is kept for the next time.
+Builds bramble-agent_VERSION_ARCH.deb and bramble-controller_VERSION_ARCH.deb (the program in one file, its native parts, systemd units,
+and settings in /etc/bramble), and bramble-runtime_NODE-REVISION_ARCH.deb (the Node.js that both run on). Prints the paths. What is fetched
+and compiled is kept for the next time. The same commit, built twice, gives the same bytes.
 
   --arch ARCH        amd64 or arm64; this machine's own without it. arm64 is cross-compiled on amd64
   --version VERSION  in place of that of daemon/process/version.ts
   --out DIR          where the packages go (dist/packages)
+  --keyring FILE     the public keys of the package repository, present and next, as scripts/repository.sh keys writes them
+  --uri URI          the address of that repository
   --quick            for tests: nothing is optimised or packed tightly
   --yes              install a compiler without asking where one is missing
-  PACKAGE            bramble-agent or bramble-controller; both without it
+  PACKAGE            bramble-agent, bramble-controller, bramble-runtime or bramble-archive-keyring; without it the first three,
+                     and with --keyring the fourth, too
 
+SOURCE_DATE_EPOCH is the time of every file in the packages: without it that of the last commit. bramble-runtime has its own, with its version.
 BRAMBLE_CACHE names the folder for what is kept, else it is $XDG_CACHE_HOME/bramble or ~/.cache/bramble.
 TXT
 }
 
 maintainer='The Bramble developers <developers@bramble.dev>'
 
-arch='' version='' out='' quick='' assume_yes='' packages=()
+arch='' version='' out='' quick='' assume_yes='' keyring='' uri='' packages=()
 while [ $# -gt 0 ]; do
   case $1 in
     --arch) arch=${2:?'--arch: which?'} && shift 2 ;;
     --version) version=${2:?'--version: which?'} && shift 2 ;;
     --out) out=$(realpath -m -- "${2:?'--out: where?'}") && shift 2 ;;
+    --keyring) keyring=$(realpath -m -- "${2:?'--keyring: which file?'}") && shift 2 ;;
+    --uri) uri=${2:?'--uri: which address?'} && shift 2 ;;
     --quick) quick=yes && shift ;;
     --yes) assume_yes=yes && shift ;;
     --help) usage && exit 0 ;;
-    bramble-agent | bramble-controller) packages+=("$1") && shift ;;
+    bramble-agent | bramble-controller | bramble-runtime | bramble-archive-keyring) packages+=("$1") && shift ;;
     *) echo "build-packages.sh: unknown argument $1; see --help" >&2 && exit 64 ;;
   esac
 done
-[ "${#packages[@]}" -gt 0 ] || packages=(bramble-agent bramble-controller)
+[ "${#packages[@]}" -gt 0 ] || packages=(bramble-runtime bramble-agent bramble-controller ${keyring:+bramble-archive-keyring})
+# Names are sorted, numbers written and times told the same way everywhere.
+export LC_ALL=C TZ=UTC
+umask 022
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 repository=$PWD
@@ -59,6 +70,8 @@ main() {
   [ -d node_modules/esbuild ] || fail 'The JavaScript packages are missing' 'Run npm ci first.'
   version=${version:-$(sed -n "s/^export const version = '\(.*\)'/\1/p" daemon/process/version.ts)}
   dpkg --validate-version "$version" 2>/dev/null || fail "$version is no version of a Debian package" 'Write it as 1.2.3 or 1.2.3~rc1.'
+  choose_time
+  if [[ " ${packages[*]} " == *' bramble-archive-keyring '* ]]; then check_keyring; fi
   mkdir -p "$cache" "$out"
   work=$(mktemp -d)
   trap 'rm -rf -- "$work"' EXIT
@@ -66,7 +79,7 @@ main() {
   flock 8
   local package
   ready_node
-  bundle
+  if [[ " ${packages[*]} " =~ ' '(bramble-agent|bramble-controller)' ' ]]; then bundle; fi
   for package in "${packages[@]}"; do build "$package"; done
 }
 
@@ -74,12 +87,25 @@ choose_architecture() {
   case $arch in
     amd64) platform=x64 triplet=x86_64-linux-gnu integrity=$node_integrity_x64 ;;
     arm64) platform=arm64 triplet=aarch64-linux-gnu integrity=$node_integrity_arm64 ;;
-    armhf) fail 'There is no package for armhf: no Node.js newer than 20.11 is built for 32-bit ARM' \
-      'A Raspberry Pi 3 or newer, and a Zero 2 W, run the 64-bit system: use that, and --arch arm64.' ;;
+    armhf | armel) fail 'There is no package for 32-bit ARM: no Node.js newer than 20.11 is built for it' \
+      'Raspberry Pi 3, 4, 5, 400, 500, Zero 2 W and Pi 2 v1.2 run the 64-bit system: use that, and --arch arm64. Pi 1, Zero, Zero W and Pi 2 v1.1 cannot.' ;;
     *) fail "There is no package for $arch" 'Packages are built for amd64 and arm64.' ;;
   esac
   strip=strip CC=gcc CXX=g++
   [ "$arch" = "$own_arch" ] || strip=$triplet-strip CC=$triplet-gcc CXX=$triplet-g++
+}
+
+# choose_time: SOURCE_DATE_EPOCH, which dpkg-deb and gzip obey, too. What this script writes has no other time.
+choose_time() {
+  : "${SOURCE_DATE_EPOCH:=$(git -c safe.directory="$repository" log -1 --format=%ct 2>/dev/null)}"
+  [[ $SOURCE_DATE_EPOCH =~ ^[0-9]+$ ]] || fail 'The time of the sources is not known: this is no clone with git' 'Set SOURCE_DATE_EPOCH to the seconds since 1970.'
+  export SOURCE_DATE_EPOCH
+}
+
+check_keyring() {
+  [ -s "$keyring" ] || fail "There is no keyring ${keyring:-}" 'Give --keyring FILE: scripts/repository.sh keys makes one.'
+  ! head -n 1 -- "$keyring" | grep -q -- '-----BEGIN' || fail "$keyring is armoured" 'apt wants it binary: gpg --dearmor.'
+  [[ $uri =~ ^https?://[^[:space:]]+$ ]] || fail "The address of the repository is ${uri:-not given}" 'Give --uri https://….'
 }
 
 # ready_node: the runtime and its headers, in $node_home.
@@ -101,7 +127,7 @@ bundle() {
 native() {
   local module=$1 file=$2 folder compiled
   local key
-  key=$module-$(node -p "require('./node_modules/$module/package.json').version")-node$node_version-$arch${quick:+-quick}
+  key=$module-$(node -p "require('./node_modules/$module/package.json').version")-node$node_version-$arch-2${quick:+-quick}
   compiled=$cache/$key.node
   if [ ! -f "$compiled" ]; then
     need_compiler
@@ -109,8 +135,12 @@ native() {
     mkdir -p "$folder"
     cp -RL "node_modules/$module/." "$folder/"
     rm -rf -- "$folder/build" "$folder/node_modules"
+    # Headers that it includes, by a path that does not depend on where this folder is.
+    mkdir "$folder/node_modules" && cp -RL node_modules/nan "$folder/node_modules/"
     # Quick: SQLite is compiled in ten seconds in place of sixty, and is as slow as a test does not notice.
-    local -x CFLAGS="${quick:+-O0}" CXXFLAGS="${quick:+-O0}" NODE_PATH=$repository/node_modules
+    # No file names this folder, whose name is another one each time.
+    local places="-ffile-prefix-map=$folder=. -ffile-prefix-map=$node_home=node"
+    local -x CFLAGS="${quick:+-O0 }$places" CXXFLAGS="${quick:+-O0 }$places" NODE_PATH=$repository/node_modules
     (cd "$folder" && quietly "Compiling $module for $arch" "$install_log" env CC="$CC" CXX="$CXX" LINK="$CXX" \
       node "$repository/node_modules/usocket/node_modules/node-gyp/bin/node-gyp.js" rebuild --release --arch="$platform" \
       --nodedir="$node_home") >&2 || fail "$module could not be compiled for $arch" 'The errors of the compiler are above.' "$install_log"
@@ -152,32 +182,59 @@ plain_module() {
 }
 
 build() {
-  local package=$1 root=$work/$1 folder library documents began=$SECONDS
+  local package=$1 root=$work/$1 library documents began=$SECONDS
+  local version=$version arch=$arch SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH archive
+  case $package in
+    # Not the release's: who updates the agent does not fetch Node.js again.
+    bramble-runtime) version=$node_version-$runtime_revision SOURCE_DATE_EPOCH=$runtime_epoch ;;
+    bramble-archive-keyring) arch=all ;;
+  esac
   step "$package $version for $arch"
   library=$root/usr/lib/$package
   documents=$root/usr/share/doc/$package
-  mkdir -p "$root/DEBIAN" "$library" "$root/usr/bin" "$root/lib/systemd/system" "$root/etc/bramble" "$documents/examples"
-  runtime
+  mkdir -p "$root/DEBIAN" "$documents"
   "${package//-/_}"
-  documents
   control
-  local archive=$out/${package}_${version}_$arch.deb compression=(-Zxz)
+  archive=$out/${package}_${version}_$arch.deb
+  local compression=(-Zxz --threads-max=1)
   [ -z "$quick" ] || compression=(-Znone)
   chmod -R u=rwX,go=rX "$root"
+  find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
   dpkg-deb --root-owner-group "${compression[@]}" --build "$root" "$archive" >>"$install_log"
   print "$archive: $(du -h -- "$archive" | cut -f 1), installed $(du -sh -- "$root" | cut -f 1), $((SECONDS - began)) s"
 }
 
-runtime() {
+bramble_runtime() {
   local stripped=$cache/node-$node_version-$platform/bin/node.stripped
   if [ ! -f "$stripped" ]; then
     need_compiler
     "$strip" --strip-unneeded -o "$stripped.part" "$node_home/bin/node"
     mv -- "$stripped.part" "$stripped"
   fi
-  install -m 755 "$stripped" "$library/node"
+  install -D -m 755 "$stripped" "$library/$node_version/node"
+  # The programs look for the major version, which their native parts were compiled for.
+  ln -s "$node_version" "$library/$node_major"
+  install -m 755 scripts/packages/bramble-runtime/remove-unused "$library/remove-unused"
+  licence_of_bramble
+  { printf '=== Node.js %s\n\n' "$node_version" && cat "$node_home/LICENSE"; } | gzip -9 -n >"$documents/licences-of-parts.gz"
+  changelog "Node.js $node_version, as its makers build it."
+  overrides "embedded-library zlib [usr/lib/$package/$node_version/node]" "hardening-no-pie [usr/lib/$package/$node_version/node]"
+}
+
+bramble_archive_keyring() {
+  install -D -m 644 "$keyring" "$root/usr/share/keyrings/bramble-archive-keyring.pgp"
+  mkdir -p "$root/etc/apt/sources.list.d"
+  sed "s|@URI@|$uri|" scripts/packages/bramble-archive-keyring/bramble.sources >"$root/etc/apt/sources.list.d/bramble.sources"
+  licence_of_bramble
+  changelog 'The keys of this time and of the next.'
+}
+
+# common: what the packages of both programs have.
+common() {
+  mkdir -p "$root/usr/bin" "$root/lib/systemd/system" "$root/etc/bramble" "$documents/examples"
   plain_module bindings file-uri-to-path
   place unix-dgram unix_dgram.node lib
+  printf '%s\n' "$node_major" >"$library/runtime"
 }
 
 # program NAME WHAT
@@ -207,7 +264,7 @@ manual() {
 }
 
 bramble_agent() {
-  folder=agent
+  common
   place usocket uwrap.node index.js
   plain_module debug ms
   program bramble-agent "runs this machine's pods in Docker"
@@ -217,10 +274,11 @@ bramble_agent() {
   install -D -m 644 systemd/bramble-agent.modules.conf "$root/usr/lib/modules-load.d/bramble-agent.conf"
   install -m 755 scripts/packages/bramble-agent/has-joined "$library/has-joined"
   install -m 644 scripts/packages/bramble-agent/agent.yaml "$root/etc/bramble/agent.yaml"
+  documents_of agent
 }
 
 bramble_controller() {
-  folder=broker-controller
+  common
   place better-sqlite3 better_sqlite3.node lib
   program bramble-controller 'control plane of a fleet'
   install -m 644 "$work/bundle/bramble-grpc.mjs" "$library/bramble-grpc.mjs"
@@ -234,38 +292,50 @@ bramble_controller() {
   install -D -m 644 systemd/bramble-controller.sysusers "$root/usr/lib/sysusers.d/bramble-controller.conf"
   install -D -m 644 --target-directory="$documents/examples" systemd/examples/bramble-backup.service systemd/examples/bramble-backup.timer systemd/examples/bramble-mosquitto.service systemd/examples/mosquitto-sessions.conf
   install -m 644 scripts/packages/bramble-controller/controller.yaml "$root/etc/bramble/controller.yaml"
+  documents_of broker-controller
 }
 
-documents() {
-  local module overrides=$root/usr/share/lintian/overrides
+# documents_of FOLDER: the pages, and the licences of the modules of the program whose package.json is in FOLDER.
+documents_of() {
+  local module
   install -m 644 docs/operating.md docs/recipes.md docs/configuration.md "$documents/"
   install -m 644 systemd/examples/*.conf "$documents/examples/"
+  licence_of_bramble
+  for module in "$library"/node_modules/* $(licensed_modules "$1"); do
+    printf '=== %s\n\n' "${module#*node_modules/}"
+    cat "node_modules/${module#*node_modules/}"/LICEN[CS]E* 2>/dev/null || true
+    printf '\n'
+  done | gzip -9 -n >"$documents/licences-of-parts.gz"
+  gzip -9 -n -c CHANGELOG.md >"$documents/CHANGELOG.md.gz"
+  changelog 'What is different: CHANGELOG.md.gz beside this file.'
+}
+
+licence_of_bramble() {
   {
     printf 'Bramble is licensed under the Apache License, Version 2.0: see /usr/share/common-licenses/Apache-2.0.\n\n'
     printf 'Copyright (C) 2026 the Bramble developers\n\n'
-    printf 'The licences of Node.js and of the modules that are part of this package: licences-of-parts.gz beside this file.\n'
+    printf 'The licences of what others wrote and is part of this package, if anything: licences-of-parts.gz beside this file.\n'
   } >"$documents/copyright"
-  {
-    printf '=== Node.js %s\n\n' "$node_version"
-    cat "$node_home/LICENSE"
-    for module in "$library"/node_modules/* $(licensed_modules); do
-      printf '\n=== %s\n\n' "${module#*node_modules/}"
-      cat "node_modules/${module#*node_modules/}"/LICEN[CS]E* 2>/dev/null || true
-    done
-  } | gzip -9 -n >"$documents/licences-of-parts.gz"
-  gzip -9 -n -c CHANGELOG.md >"$documents/CHANGELOG.md.gz"
-  {
-    printf '%s (%s) stable; urgency=medium\n\n  * What is different: CHANGELOG.md.gz beside this file.\n\n' "$package" "$version"
-    printf ' -- %s  %s\n' "$maintainer" "$(LC_ALL=C date -R -r CHANGELOG.md)"
-  } | gzip -9 -n >"$documents/changelog.gz"
-  mkdir -p "$overrides"
-  {
-    printf '# Node.js comes as its makers build it, so that its fixes are the same for every system.\n'
-    printf '%s: embedded-library zlib [usr/lib/%s/node]\n%s: hardening-no-pie [usr/lib/%s/node]\n' "$package" "$package" "$package" "$package"
-  } >"$overrides/$package"
 }
 
-# The modules inside the bundles: those of the program's package.json, and theirs.
+# changelog TEXT: in Debian's form, with the one entry of this version.
+changelog() {
+  {
+    printf '%s (%s) stable; urgency=medium\n\n  * %s\n\n' "$package" "$version" "$1"
+    printf ' -- %s  %s\n' "$maintainer" "$(date --rfc-email --date="@$SOURCE_DATE_EPOCH")"
+  } | gzip -9 -n >"$documents/changelog.gz"
+}
+
+# overrides TAG…: what lintian finds and is meant so.
+overrides() {
+  mkdir -p "$root/usr/share/lintian/overrides"
+  {
+    printf '# Node.js comes as its makers build it, so that its fixes are the same for every system.\n'
+    printf "$package: %s\n" "$@"
+  } >"$root/usr/share/lintian/overrides/$package"
+}
+
+# licensed_modules FOLDER: the modules inside the bundles, those of the program's package.json, and theirs.
 licensed_modules() {
   node -e '
     const { packages } = require("./package-lock.json"), seen = new Set()
@@ -277,27 +347,31 @@ licensed_modules() {
     }
     for (const folder of process.argv.slice(1)) Object.keys(packages[folder].dependencies).forEach(visit)
     console.log([...seen].sort().map((name) => `node_modules/${name}`).join("\n"))
-  ' "$folder" certs
+  ' "$1" certs
 }
 
 control() {
-  local from=scripts/packages/$package file needed
-  needed=$(libraries)
+  local from=scripts/packages/$package file needed=''
+  [ "$arch" = all ] || needed=$(libraries)
   {
     sed -n '1p' "$from/control"
     printf 'Version: %s\nArchitecture: %s\nMaintainer: %s\n' "$version" "$arch" "$maintainer"
-    printf 'Section: admin\nPriority: optional\nInstalled-Size: %s\n' "$(du -sk -- "$root" | cut -f 1)"
-    sed "1d; s/^Depends: .*/&, $needed/" "$from/control"
+    printf 'Section: admin\nPriority: optional\nInstalled-Size: %s\n' "$(installed_size)"
+    sed "1d; s/@LIBRARIES@/$needed/; s/@NODE@/$node_version-$runtime_revision/; s/@MAJOR@/$node_major/" "$from/control"
   } >"$root/DEBIAN/control"
-  for file in postinst prerm postrm; do install -m 755 "$from/$file" "$root/DEBIAN/$file"; done
-  (cd "$root" && find etc -type f -printf '/%p\n') >"$root/DEBIAN/conffiles"
+  for file in preinst postinst prerm postrm; do [ ! -f "$from/$file" ] || install -m 755 "$from/$file" "$root/DEBIAN/$file"; done
+  [ ! -f "$from/triggers" ] || install -m 644 "$from/triggers" "$root/DEBIAN/triggers"
+  [ ! -d "$root/etc" ] || (cd "$root" && find etc -type f -printf '/%p\n' | sort) >"$root/DEBIAN/conffiles"
   (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 }
+
+# In KiB, from the sizes of the files: what a disk uses for them depends on the disk.
+installed_size() { find "$root" -path "$root/DEBIAN" -prune -o -printf '%y %s\n' | awk '{ kib += $1 == "f" ? int(($2 + 1023) / 1024) : 1 } END { print kib }'; }
 
 # What node and the compiled modules ask of the C and C++ libraries, which depends on those they were compiled with.
 libraries() {
   local symbols minor version
-  symbols=$(find "$library" -name '*.node' -print0 | xargs -0 "${strip%strip}objdump" --private-headers "$library/node")
+  symbols=$(find "$library" '(' -name '*.node' -o -name node -type f ')' -print0 | sort -z | xargs -0 "${strip%strip}objdump" --private-headers)
   # A version of libstdc++'s symbols, and the GCC that brought it: https://gcc.gnu.org/onlinedocs/libstdc++/manual/abi.html
   minor=$(grep -o 'GLIBCXX_3\.4\.[0-9]*' <<<"$symbols" | sort -V | tail -n 1)
   for version in 21:5 22:6 24:7 25:8 28:9 29:11 30:12 32:13 33:14 34:15; do

@@ -88,12 +88,13 @@ build_disk() {
   local root disk=$data/merged release
   quietly 'A Debian to boot from' "$install_log" test/machines/build-root.sh || fail 'There is nothing to boot from' 'Its own words:' "$install_log"
   root=$(test/machines/build-root.sh)
-  quietly 'Building bramble-agent' "$install_log" scripts/build-packages.sh --quick --yes --out "$data" bramble-agent ||
+  quietly 'Building bramble-agent' "$install_log" scripts/build-packages.sh --quick --yes --out "$data" bramble-runtime bramble-agent ||
     fail 'The package cannot be built' 'Its own words:' "$install_log"
   mkdir -p "$disk" "$data/upper" "$data/overlay"
   mount -t overlay overlay -o "lowerdir=$root,upperdir=$data/upper,workdir=$data/overlay" "$disk"
+  cp "$data"/bramble-runtime_*.deb "$disk/var/tmp/runtime.deb"
   cp "$data"/bramble-agent_*.deb "$disk/var/tmp/agent.deb"
-  chroot "$disk" dpkg --install /var/tmp/agent.deb >>"$install_log" 2>&1
+  chroot "$disk" dpkg --install /var/tmp/runtime.deb /var/tmp/agent.deb >>"$install_log" 2>&1
   # This kernel has too little of nftables for Docker.
   chroot "$disk" update-alternatives --set iptables /usr/sbin/iptables-legacy >>"$install_log"
   mkdir -p "$disk/lib/modules"

@@ -13,9 +13,9 @@ scripts/build-packages.sh --arch arm64 --quick --out "$folder"
 for package in "$folder"/*.deb; do dpkg-deb --extract "$package" "$folder/root"; done
 cd "$folder/root/usr/lib"
 emulated() { timeout 120 qemu-aarch64-static -L /usr/aarch64-linux-gnu "$@"; }
-emulated bramble-agent/node bramble-agent/bramble-agent.mjs --version
-emulated bramble-controller/node bramble-controller/bramble-controller.mjs --version
+emulated bramble-runtime/*.*/node bramble-agent/bramble-agent.mjs --version
+emulated bramble-runtime/*.*/node bramble-controller/bramble-controller.mjs --version
 for module in "$PWD"/bramble-agent/node_modules/{usocket,unix-dgram} "$PWD"/bramble-controller/node_modules/{better-sqlite3,unix-dgram}; do
-  emulated bramble-agent/node -e 'const M = require(process.argv[1]); if (M.name === "Database") new M(":memory:")' "$module"
+  emulated bramble-runtime/*.*/node -e 'const M = require(process.argv[1]); if (M.name === "Database") new M(":memory:")' "$module"
   echo "loads on arm64: ${module##*/}"
 done

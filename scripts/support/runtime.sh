@@ -5,6 +5,10 @@
 # Node.js as its makers build it, repackaged for npm by platform. Integrity is the sha512 of the package's archive, in base64. Not 24: since 24.19 its
 # headers make better-sqlite3 12 end the process at a garbage collection (nodejs/node#65446), and it takes 3 MB more.
 node_version=22.23.3
+node_major=${node_version%%.*}
+# The package bramble-runtime: the revision is raised when its content changes without another Node.js, and with either the time of its files.
+runtime_revision=1
+runtime_epoch=1795953600
 node_integrity_x64=qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==
 node_integrity_arm64=l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewVQP+36tjJnSE+dzpMNtgW+c3oiDvXtA==
 # The last official build for 32-bit ARM.

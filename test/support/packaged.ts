@@ -1,7 +1,7 @@
 /** Test machines with our Debian packages on them, as a user installs them. */
-import { appendFile, chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Ending, Machine } from './machine.ts'
 import { command, commandOrThrow, longestMs, type Outcome } from './machine-commands.ts'
@@ -34,22 +34,33 @@ export async function testPackages(): Promise<TestPackages> {
   }
 }
 
-/** `apt-get install ./x.deb`: what it printed. */
+/** `apt-get install ./x.deb`, with its Node.js: what it printed. */
 export async function install(machine: Machine, path: string): Promise<string> {
   await machine.copyIn(path, '/var/tmp/x.deb')
-  const words = await machine.run('DEBIAN_FRONTEND=noninteractive apt-get install --yes /var/tmp/x.deb 2>&1', {
+  await machine.copyIn(await runtimeBeside(path), '/var/tmp/runtime.deb')
+  const files = '/var/tmp/runtime.deb /var/tmp/x.deb'
+  const words = await machine.run(`DEBIAN_FRONTEND=noninteractive apt-get install --yes ${files} 2>&1`, {
     withinMs: 120_000,
   })
-  await machine.run('rm /var/tmp/x.deb')
+  await machine.run(`rm ${files}`)
   return words
+}
+
+/** The package with the Node.js that the package at `path` runs on: a machine of a test has no repository to get it from. */
+async function runtimeBeside(path: string): Promise<string> {
+  const name = (await readdir(dirname(path))).find((file) => file.startsWith('bramble-runtime_'))
+  if (name === undefined) throw new Error(`No bramble-runtime is beside ${path}`)
+  return join(dirname(path), name)
 }
 
 /** The same on a disk that has not booted, as images are made: for `prepare` of a machine. */
 export async function installOnDisk(disk: string, path: string): Promise<void> {
+  const files = ['/var/tmp/runtime.deb', '/var/tmp/x.deb']
+  await copyFile(await runtimeBeside(path), join(disk, 'var/tmp/runtime.deb'))
   await copyFile(path, join(disk, 'var/tmp/x.deb'))
-  const install = ['apt-get', 'install', '--yes', '/var/tmp/x.deb']
+  const install = ['apt-get', 'install', '--yes', ...files]
   await commandOrThrow('chroot', [disk, 'env', 'DEBIAN_FRONTEND=noninteractive', ...install], { withinMs: 120_000 })
-  await rm(join(disk, 'var/tmp/x.deb'))
+  for (const file of files) await rm(join(disk, file))
 }
 
 /** `installOnDisk` of the controller for tests of other things than the network of pods: pods stay within their node. */

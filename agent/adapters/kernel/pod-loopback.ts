@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { unlessAborted } from '../../../daemon/aborted.ts'
+import { ownExecutable } from '../../../daemon/process/own-executable.ts'
 import type { PodLoopback } from '../../sessions/pod-sessions.ts'
 
 export type PodLoopbackNeeds = {
@@ -33,7 +34,7 @@ export function podLoopback({ processOf }: PodLoopbackNeeds, limits = defaultLim
   const start = async (containerID: string): Promise<Helper> => {
     const namespace = await networkOf(containerID, await processOf(containerID))
     try {
-      const child = spawn('nsenter', ['--net=/proc/self/fd/4', process.execPath, '-e', program], {
+      const child = spawn('nsenter', ['--net=/proc/self/fd/4', ownExecutable, '-e', program], {
         stdio: ['ignore', 'ignore', 'ignore', 'ipc', namespace.fd],
         env: {},
       })
