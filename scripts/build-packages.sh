@@ -97,6 +97,11 @@ choose_architecture() {
 
 # choose_time: SOURCE_DATE_EPOCH, which dpkg-deb and gzip obey, too. What this script writes has no other time.
 choose_time() {
+  if [ -z "${SOURCE_DATE_EPOCH:-}" ] && ! command -v git >/dev/null; then
+    want git 'the time of the last commit'
+    refresh_package_lists
+    install_missing
+  fi
   : "${SOURCE_DATE_EPOCH:=$(git -c safe.directory="$repository" log -1 --format=%ct 2>/dev/null)}"
   [[ $SOURCE_DATE_EPOCH =~ ^[0-9]+$ ]] || fail 'The time of the sources is not known: this is no clone with git' 'Set SOURCE_DATE_EPOCH to the seconds since 1970.'
   export SOURCE_DATE_EPOCH

@@ -119,6 +119,9 @@ install_for_tests() {
   want make 'to compile it'
   want g++ 'to compile it'
   want shellcheck 'to check the shell scripts'
+  want gpg 'to sign a package repository'
+  want gpg-agent 'to make its keys'
+  want xz-utils 'to compress its lists'
   want systemd-container 'machines that boot'
   want mmdebstrap 'what they boot from'
   want python3-kubernetes 'a client of the API'
@@ -138,6 +141,7 @@ install_for_tests() {
 prepare_roots() {
   local script
   for script in test/machines/build-root.sh test/machines/build-docker-root.sh test/clients/build-root.sh test/clients/fetch-kubectl.sh; do "$script" >>"$install_log" 2>&1 </dev/null || true; done
+  BRAMBLE_TEST_RELEASE=trixie test/machines/build-root.sh >>"$install_log" 2>&1 </dev/null || true
 }
 
 plan_test_kubectl() {
@@ -168,7 +172,7 @@ kubectl_is_new_enough() {
 
 shell_scripts() {
   command -v shellcheck >/dev/null || { print '    shellcheck is missing: the shell scripts are not checked' && return; }
-  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh test/clients/*.sh scripts/packages/*/p* .ci/run ||
+  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh test/clients/*.sh scripts/packages/*/p* scripts/packages/*/remove-unused .ci/run ||
     fail 'A shell script' 'The errors of shellcheck are above.'
 }
 

@@ -16,15 +16,16 @@ const needed = [
   ['busybox', 'busybox-static'],
 ] as const
 
-/** Built at the first call on this machine, which takes half a minute. Throws, naming what to install, when it cannot be. */
-export async function machineRoot(): Promise<string> {
+/** Debian 12, or another `release`. Built at the first call on this machine, which takes half a minute. Throws, naming what to install, when it cannot be. */
+export async function machineRoot(release?: string): Promise<string> {
   if (process.getuid?.() !== 0) throw new Error('Test machines need root')
   for (const [program, debianPackage] of needed) {
     const found = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'].some((folder) => existsSync(join(folder, program)))
     if (!found) throw new Error(`Test machines need ${program}: apt-get install ${debianPackage}`)
   }
   const script = join(repository, 'test/machines/build-root.sh')
-  return (await commandOrThrow(script, [], { withinMs: 10 * 60_000 })).trim()
+  const variables = release === undefined ? [] : [`BRAMBLE_TEST_RELEASE=${release}`]
+  return (await commandOrThrow('env', [...variables, script], { withinMs: 10 * 60_000 })).trim()
 }
 
 /** A killed test's machine has ended with it; its folder, its network and its control groups are still there. */

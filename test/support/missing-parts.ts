@@ -28,6 +28,7 @@ const parts = {
   haproxy: 'apt-get install --no-install-recommends haproxy',
   perl: 'apt-get install perl',
   'util-linux': 'apt-get install bsdutils',
+  gpg: 'apt-get install gpg gpg-agent',
   libfaketime: 'apt-get install libfaketime',
   clone: 'run the tests in a git clone of the repository',
 } as const

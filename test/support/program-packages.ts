@@ -29,6 +29,8 @@ export const packagesOf: Readonly<Record<string, readonly string[]>> = {
   etcd: ['etcd-server'],
   'g++': ['g++'],
   git: ['git'],
+  gpg: ['gpg'],
+  gpgconf: ['gpg'],
   haproxy: ['haproxy'],
   ip: ['iproute2'],
   ip6tables: ['iptables'],
@@ -72,5 +74,6 @@ export const packagesOf: Readonly<Record<string, readonly string[]>> = {
   tc: ['iproute2'],
   ufw: ['ufw'],
   wg: ['wireguard-tools'],
+  xz: ['xz-utils'],
   'wireguard-go': ['wireguard-go'],
 }
