@@ -44,7 +44,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ "${#packages[@]}" -gt 0 ] || packages=(bramble-runtime bramble-agent bramble-controller ${keyring:+bramble-archive-keyring})
-# Names are sorted, numbers written and times told the same way everywhere.
+# Names are sorted, numbers and times are written the same way everywhere.
 export LC_ALL=C TZ=UTC
 umask 022
 

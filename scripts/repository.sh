@@ -65,7 +65,7 @@ main() {
   flock 9
   work=$(mktemp -d)
   trap 'rm -rf -- "$work"' EXIT
-  # Of a publication that was interrupted.
+  # An interrupted publication leaves these.
   find "$to" -name '*.part' -type f -delete
   "$command"
 }
@@ -149,7 +149,7 @@ add_stanza() {
 
 # merge PACKAGES PACKAGES: the records of both, sorted, each file once.
 merge() {
-  cat -- "$@" 2>/dev/null | awk -v RS= '
+  { cat -- "$@" 2>/dev/null || true; } | awk -v RS= '
     { match($0, /\nFilename: [^\n]*/); name = substr($0, RSTART + 11, RLENGTH - 11); record[name] = $0 }
     END { for (name in record) names = names name "\n"; count = split(names, list, "\n") - 1
       for (i = 1; i <= count; i++) for (j = i + 1; j <= count; j++) if (list[j] < list[i]) { swap = list[i]; list[i] = list[j]; list[j] = swap }

@@ -172,7 +172,7 @@ kubectl_is_new_enough() {
 
 shell_scripts() {
   command -v shellcheck >/dev/null || { print '    shellcheck is missing: the shell scripts are not checked' && return; }
-  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh test/clients/*.sh scripts/packages/*/p* scripts/packages/*/remove-unused .ci/run ||
+  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh test/clients/*.sh scripts/packages/*/p* scripts/packages/*/remove-unused .ci/* ||
     fail 'A shell script' 'The errors of shellcheck are above.'
 }
 

@@ -12,8 +12,10 @@ const skip =
   skipWithout('mmdebstrap', existsSync('/usr/bin/mmdebstrap')) ||
   skipWithout('gpg', existsSync('/usr/bin/gpg') && existsSync('/usr/bin/gpg-agent'))
 
-/** 0.1.0 was published a week before 0.2.0. */
+/** 0.1.0 came from candidate a week before 0.2.0. */
 const expected = {
+  'published twice': 'the same',
+  'published with another content': 'bramble-try 0.2.0 was published with another content',
   good: 'accepted, candidate 0.2.0',
   'replayed, lists present': 'accepted, candidate 0.2.0',
   // Until it expires: nothing on such a machine is newer. dpkg does not go back to it by itself: see the last line.

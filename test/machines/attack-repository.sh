@@ -15,7 +15,7 @@ TXT
 root=$(realpath -- "$1")
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.."
 
-# In name spaces of its own: what is mounted ends with it, and port 80 is nobody else's.
+# In name spaces of its own: what is mounted ends with it, and port 80 is its own.
 if [ "${ATTACK_SPACE:-}" != own ]; then
   work=$(mktemp -d /var/tmp/bramble-repository.XXXXXX)
   trap 'rm -rf --one-file-system -- "$work"' EXIT
@@ -49,7 +49,7 @@ make_package() {
   local folder=$work/packages/$2
   mkdir -p "$folder/DEBIAN" "$folder/usr/share/bramble-try"
   printf '%s\n' "$2" >"$folder/usr/share/bramble-try/version"
-  printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: Nobody <nobody@example.org>\nDescription: tried\n' "$1" "$2" >"$folder/DEBIAN/control"
+  printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: Someone <someone@example.org>\nDescription: tried\n' "$1" "$2" >"$folder/DEBIAN/control"
   dpkg-deb --root-owner-group --build "$folder" "$work/$1_$2_all.deb" >>"$log"
 }
 
@@ -64,7 +64,8 @@ make_repositories() {
   for key in keys/present keys/next other/present; do import "$work/$key.key"; done
   present=$(key_of "$work/keys/present.key") next=$(key_of "$work/keys/next.key") other=$(key_of "$work/other/present.key")
   for version in 0.1.0 0.2.0; do make_package bramble-try "$version"; done
-  SOURCE_DATE_EPOCH=$((now - week)) publish --to "$site/old" --key "$present" "$work/bramble-try_0.1.0_all.deb"
+  SOURCE_DATE_EPOCH=$((now - week)) scripts/repository.sh publish --suite candidate --to "$site/old" --key "$present" "$work/bramble-try_0.1.0_all.deb" >>"$log"
+  SOURCE_DATE_EPOCH=$((now - week)) scripts/repository.sh promote --to "$site/old" --key "$present" >>"$log"
   cp -a "$site/old" "$site/good"
   publish --to "$site/good" --key "$present" "$work/bramble-try_0.2.0_all.deb"
   local name
@@ -135,39 +136,54 @@ TXT
   printf ' (%s)' "$line"
 }
 
-say() { printf '%s: %s\n' "$1" "$2"; }
+report() { printf '%s: %s\n' "$1" "$2"; }
+
+# What a publisher does by mistake.
+publish_again() {
+  local before
+  before=$(cat "$site/good"/dists/stable/main/*/Packages)
+  publish --to "$site/good" --key "$present" "$work/bramble-try_0.2.0_all.deb"
+  report 'published twice' "$([ "$before" = "$(cat "$site/good"/dists/stable/main/*/Packages)" ] && echo the same)"
+  mkdir "$work/changed"
+  cp -a "$work/packages/0.2.0" "$work/changed/tree"
+  printf 'other\n' >"$work/changed/tree/usr/share/bramble-try/version"
+  dpkg-deb --root-owner-group --build "$work/changed/tree" "$work/changed/bramble-try_0.2.0_all.deb" >>"$log"
+  publish --to "$site/good" --key "$present" "$work/changed/bramble-try_0.2.0_all.deb" 2>"$work/update" || true
+  report 'published with another content' "$(sed -n 's/^FAILED: //p' "$work/update")"
+}
 
 attack() {
+  publish_again
   forget
-  say 'good' "$(outcome good)"
-  say 'replayed, lists present' "$(outcome old)"
+  report 'good' "$(outcome good)"
+  report 'replayed, lists present' "$(outcome old)"
   forget
-  say 'replayed, no lists' "$(outcome old)"
+  report 'replayed, no lists' "$(outcome old)"
   local name
   for name in inrelease packages other-key unsigned expired; do
     forget
-    say "$name" "$(outcome "$name")"
+    report "$name" "$(outcome "$name")"
   done
-  say 'expired, Check-Valid-Until=false' "$(outcome expired -o Acquire::Check-Valid-Until=false)"
+  report 'expired, Check-Valid-Until=false' "$(outcome expired -o Acquire::Check-Valid-Until=false)"
   forget
-  say 'interrupted' "$(outcome interrupted)"
+  report 'interrupted' "$(outcome interrupted)"
   forget
   rm -r "$site/interrupted"/dists/stable/main/*/by-hash
-  say 'interrupted, by-hash removed' "$(outcome interrupted)"
+  report 'interrupted, by-hash removed' "$(outcome interrupted)"
   forget
-  say 'next-key' "$(outcome next-key)"
+  report 'next-key' "$(outcome next-key)"
   forget
   outcome deb >/dev/null
   in_debian apt-get install bramble-try >>"$log" 2>&1 || true
-  say 'deb' "installed $(installed)"
+  report 'deb' "installed $(installed)"
   forget
   outcome good >/dev/null
   in_debian apt-get install bramble-try >>"$log" 2>&1 || true
-  say 'good, installed' "installed $(installed)"
+  report 'good, installed' "installed $(installed)"
   forget
   outcome old >/dev/null
   in_debian apt-get upgrade >>"$log" 2>&1 || true
-  say 'replayed, upgraded' "installed $(installed)"
+  report 'replayed, upgraded' "installed $(installed)"
 }
 
 main
