@@ -1,22 +1,14 @@
 /** A controller that runs as a Deployment in the fleet, with the account of its pods: it elects a leader, watches and writes. */
-import { dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import type { Pod } from '../api/pod.ts'
 import { whyNoDockerd } from './support/dockerd.ts'
 import type { Controller } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
+import { nodeOfThisMachine } from './support/node-pods.ts'
 import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
-const repository = fileURLToPath(new URL('../../', import.meta.url))
-const script = `${repository}test/clients/in-cluster-controller.mjs`
 const token = '/var/run/secrets/kubernetes.io/serviceaccount/token'
-
-/** Node.js of this machine with its libraries, and the packages of this repository: no image of them can be pulled here. */
-const folders = [
-  ...new Set(['/usr', '/lib', '/lib64', dirname(process.execPath), `${repository}node_modules`, dirname(script)]),
-]
 
 function keeper(): string {
   const rule = (apiGroups: readonly string[], resources: readonly string[], verbs: readonly string[]) => ({
@@ -26,13 +18,8 @@ function keeper(): string {
   })
   const role = 'rbac.authorization.k8s.io'
   const named = (name: string) => ({ name, namespace: 'shop' })
-  const volumes = folders.map((path, index) => ({ name: `v${index}`, hostPath: { path } }))
-  const main = {
-    name: 'main',
-    image,
-    command: ['sh', '-c', `exec ${process.execPath} ${script} $HOSTNAME`],
-    volumeMounts: folders.map((mountPath, index) => ({ name: `v${index}`, mountPath, readOnly: true })),
-  }
+  const { volumes, ...container } = nodeOfThisMachine('in-cluster-controller.mjs', '$HOSTNAME')
+  const main = { name: 'main', ...container }
   const labels = { app: 'keeper' }
   const pod = { serviceAccountName: 'keeper', terminationGracePeriodSeconds: 1, volumes, containers: [main] }
   const items = [
