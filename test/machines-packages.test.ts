@@ -200,7 +200,8 @@ test('packages on a machine', async (t) => {
     t.equal((await machine.run('systemctl is-system-running')).trim(), 'running')
     const key = '/var/lib/bramble/controller/authority/ca.key'
     const authority = await machine.run(`sha256sum <${key}`)
-    const purge = () => machine.run('apt-get purge --yes bramble-agent bramble-controller bramble-runtime 2>&1', { withinMs: 120_000 })
+    const purge = () =>
+      machine.run('apt-get purge --yes bramble-agent bramble-controller bramble-runtime 2>&1', { withinMs: 120_000 })
     const [, kept = ''] = /authority, with its key, is kept in (\S+)/.exec(await purge()) ?? []
     t.match(kept, /^\/var\/backups\/bramble-controller-authority-\d{4}-/)
     t.equal(await machine.run(`sha256sum <${kept}/ca.key`), authority)
