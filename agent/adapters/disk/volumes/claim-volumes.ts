@@ -2,12 +2,9 @@
  * The volumes that the claims of pods are bound to: which pod of this machine has which. A record in memory for each lasts as long as the
  * pod, also beyond a restart of the agent; after a reboot volumes are placed again.
  */
-import { mkdir, readdir, readFile, realpath, rename, writeFile } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { decode } from '../../../../api/decode.ts'
-import { object, oneOf, text } from '../../../../api/schema.ts'
 import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
-import { parseJson } from '../../../../api/text/json.ts'
 import { startDeadline } from '../../../../daemon/deadline.ts'
 import { turnsByKey } from '../../../../daemon/limits/turns-by-key.ts'
 import { type ClaimVolume, VolumeError } from '../../../pods/volumes/volume-store.ts'
@@ -18,6 +15,7 @@ import { remoteMountOn } from '../remote/remote-mounts.ts'
 import type { ShareMounts } from '../shares/share-mounts.ts'
 import { giveToGroup } from './group-ownership.ts'
 import { checkHostPath, checkLocalPath } from './host-files.ts'
+import { type Placed, type PlacedVolumesNeeds, placedVolumes } from './placed-volumes.ts'
 import type { VolumePool } from './pool.ts'
 import type { VolumePools } from './pools.ts'
 
@@ -38,11 +36,7 @@ export interface ClaimVolumes {
   whileUnused<T>(order: NodeVolumeOrder, act: (pool: VolumePool) => Promise<T>): Promise<T>
 }
 
-export type ClaimVolumesNeeds = {
-  /** Has the records of the pod. */
-  readonly folderOf: (podUID: string) => string
-  /** Has a folder for each pod, in it `claims`. */
-  readonly pods: string
+export type ClaimVolumesNeeds = PlacedVolumesNeeds & {
   readonly remote: RemoteFiles
   readonly pools: VolumePools
   readonly shares: ShareMounts
@@ -51,15 +45,13 @@ export type ClaimVolumesNeeds = {
   readonly patienceMs?: number
 }
 
-const RecordSchema = object({ uid: text, source: oneOf('hostPath', 'local', 'share', 'csi'), path: text, type: text })
-type Placed = Pick<ClaimVolume, 'uid' | 'source' | 'path' | 'type'>
-
 /** The hint is the kubelet's (SetVolumeOwnership in pkg/volume/volume_linux.go). */
 const stillChanging =
   'the files of the volume are being given to the fsGroup. If the volume has a lot of files then setting volume ownership could be slow, see https://github.com/kubernetes/kubernetes/issues/69699; fsGroupChangePolicy: OnRootMismatch does it once'
 
 export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
-  const { folderOf, pods, remote, pools, shares, csi, patienceMs = 2_000 } = needs
+  const { remote, pools, shares, csi, patienceMs = 2_000 } = needs
+  const placed = placedVolumes(needs)
   const inTurn = turnsByKey()
   const changes = groupChanges(patienceMs)
 
@@ -81,34 +73,12 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     return volume.path
   }
 
-  const write = async (podUID: string, name: string, { uid, source, path, type }: Placed) => {
-    const folder = folderOf(podUID)
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    // Names of volumes do not begin with a dot.
-    await writeFile(join(folder, `.${name}`), JSON.stringify({ uid, source, path, type }))
-    await rename(join(folder, `.${name}`), join(folder, name))
-  }
-
-  /** The uid of a pod that has a volume for which this is true. */
-  const podWith = async (isIt: (placed: Placed) => boolean, except = ''): Promise<string | undefined> => {
-    for (const pod of await readdir(pods).catch(() => [])) {
-      if (pod === except) continue
-      for (const name of await readdir(folderOf(pod)).catch(() => [])) {
-        const placed = await read(folderOf(pod), name)
-        if (placed !== undefined && isIt(placed)) return pod
-      }
-    }
-    return undefined
-  }
-  const othersHave = async (uid: string, podUID: string): Promise<boolean> =>
-    (await podWith((placed) => placed.uid === uid, podUID)) !== undefined
-
   /** Throws VolumeError while a pod has it. `folder`: in a pool. */
   const checkUnused = async (volume: string, folder?: string): Promise<void> => {
     // Another volume may have the same folder, or a part of it.
-    const isIt = ({ uid, path }: Placed) =>
-      uid === volume || (folder !== undefined && `${path}/`.startsWith(`${folder}/`))
-    const pod = await podWith(isIt)
+    const pod = await placed.podWith(
+      ({ uid, path }) => uid === volume || (folder !== undefined && `${path}/`.startsWith(`${folder}/`)),
+    )
     if (pod !== undefined) throw new VolumeError(`the pod with the UID ${pod} has it mounted`)
   }
   const whileUnused: ClaimVolumes['whileUnused'] = (order, act) =>
@@ -121,9 +91,9 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   return {
     place: (podUID, name, volume) =>
       inTurn(volume.uid, async () => {
-        const record = await read(folderOf(podUID), name)
+        const record = await placed.read(podUID, name)
         const isPlaced = record?.uid === volume.uid
-        if (!isPlaced && volume.isForOnePod && (await othersHave(volume.uid, podUID))) {
+        if (!isPlaced && volume.isForOnePod && (await placed.othersHave(volume.uid, podUID))) {
           throw new VolumeError(inUseElsewhere)
         }
         const { group, groupOnMismatch = false } = volume
@@ -132,27 +102,27 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
         if (
           group !== undefined &&
           !hasGroup &&
-          !(await othersHave(volume.uid, podUID)) &&
+          !(await placed.othersHave(volume.uid, podUID)) &&
           !(await remoteMountOn(path))
         ) {
           await changes.run(podUID, name, async (signal) =>
             giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
           )
         }
-        await write(podUID, name, { ...volume, path })
+        await placed.write(podUID, name, { ...volume, path })
         return path
       }),
     async earlier(podUID, name) {
-      const record = await read(folderOf(podUID), name)
+      const record = await placed.read(podUID, name)
       if (record === undefined) throw new VolumeError('it was not mounted before')
       await check(record)
       return record.path
     },
-    placedAt: async (podUID, name) => (await read(folderOf(podUID), name))?.path,
+    placedAt: async (podUID, name) => (await placed.read(podUID, name))?.path,
     async release() {
       for (const uid of await shares.uids()) {
         await inTurn(uid, async () => {
-          if ((await podWith((placed) => placed.uid === uid)) === undefined) await shares.unmount(uid)
+          if ((await placed.podWith((one) => one.uid === uid)) === undefined) await shares.unmount(uid)
         })
       }
     },
@@ -167,13 +137,6 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     },
     whileUnused,
   }
-}
-
-async function read(folder: string, name: string): Promise<Placed | undefined> {
-  const found = await readFile(join(folder, name), 'utf8').catch(() => undefined)
-  if (found === undefined) return undefined
-  const record = decode(RecordSchema, parseJson(found))
-  return record.ok ? record.value : undefined
 }
 
 type Change = { readonly stopping: AbortController; readonly done: Promise<void> }
