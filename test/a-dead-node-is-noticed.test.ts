@@ -12,11 +12,8 @@ const promisedSeconds = 2
 const roomSeconds = 5
 
 test('one of two nodes is killed: noticed early, tainted, its pod evicted, and welcome back', async (t) => {
-  const { controller, startReady } = await joinedFleet(t, {
-    names: ['pi-1', 'pi-2'],
-    controller: { nodeMonitorGracePeriod: '20s' },
-    agents: { nodeLeaseDurationSeconds: 8 },
-  })
+  // Its leases are long: what is noticed early is noticed by the last will, and a busy machine is not taken for a dead node.
+  const { controller, startReady } = await joinedFleet(t, { names: ['pi-1', 'pi-2'] })
   const [victim] = await startReady()
 
   const tolerations = ['not-ready', 'unreachable'].map((key) => ({
