@@ -1,0 +1,58 @@
+/** What the sync of a pod reports: its status, and Events of why containers wait. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Pod } from '../../../api/pod.ts'
+import type { PodPlan } from '../plan/pod-steps.ts'
+import { endMessages, withEnds } from '../record/container-ends.ts'
+import { isFinal } from '../record/pod-phase.ts'
+import { isLeaving, isOver, onEnded, onEndsObserved, onWaitingRecorded, vitalsOf } from '../record/pod-record.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
+import { endedStatus } from '../status/pod-endings.ts'
+import { podStatus } from '../status/pod-status.ts'
+import { waitingEvents } from '../status/waiting-events.ts'
+import type { SyncPodNeeds } from './sync-needs.ts'
+
+export function recordWaiting(uid: string, pod: Pod, plan: PodPlan, { records, recordEvent }: SyncPodNeeds): void {
+  const { events, recorded } = waitingEvents(pod, plan, records.of(uid).waitingRecorded)
+  if (events.length === 0) return
+  records.update(uid, (record) => onWaitingRecorded(record, recorded))
+  for (const one of events) recordEvent(pod, one)
+}
+
+export function reportStatus(
+  uid: string,
+  pod: Pod,
+  containers: readonly RuntimeContainer[],
+  { waiting }: PodPlan,
+  { records, statuses, sources, hostIP, otherHostIP, clock, date, updates, save }: SyncPodNeeds,
+): void {
+  const known = records.of(uid)
+  const over = isOver(pod, known)
+  if (over && containers.length === 0) {
+    // Without containers the decision's status is final. A status that the control plane has set is not reported back.
+    if (known.ended !== undefined) statuses.report(uid, pod, known.ended)
+    return
+  }
+  const last = known.ended ?? known.status ?? (over ? pod.status : undefined)
+  const found = podStatus(pod, {
+    containers: withEnds(pod, known.ends, containers),
+    waiting,
+    vitals: vitalsOf(known),
+    messages: new Map([...endMessages(known.ends), ...known.terminationMessages]),
+    last,
+    hostIP: hostIP(),
+    otherHostIP: otherHostIP?.(),
+    isOffNetwork: sources().isOffNetwork,
+    nowWallMs: date.nowMs() ?? clock.wallMs(),
+  })
+  const status = over ? endedStatus(found, last ?? {}) : found
+  statuses.report(uid, pod, status)
+  if (!isFinal(status.phase)) {
+    const isGoing = over || isLeaving(pod)
+    const { ends } = known
+    if (!isGoing && records.update(uid, (record) => onEndsObserved(record, pod, containers))?.ends !== ends) save()
+    return
+  }
+  if (isDeepStrictEqual(status, known.ended)) return
+  records.update(uid, (record) => onEnded(record, status))
+  updates.podEnded()
+}
