@@ -1,5 +1,4 @@
 /** Loop: routes to the pods of other nodes, and Docker's part in the network of pods, as the fleet's message wants them. */
-import { isDeepStrictEqual } from 'node:util'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { NodeAddress, NodeStatus } from '../../../api/node.ts'
 import { isIPv4 } from '../../../api/text/ip-address.ts'
@@ -17,9 +16,10 @@ import { holdEarlierRoutes } from './earlier-routes.ts'
 import { firewallProblem, firewallRemedy } from './firewall-backend.ts'
 import type { IPv6Guard } from './ipv6-guard.ts'
 import { networkCondition } from './network-condition.ts'
-import { type PodNetworkForm, podNetworkForm } from './peer-ipv6.ts'
+import { podNetworkForm } from './peer-ipv6.ts'
 import type { PeerNetwork } from './peer-network.ts'
 import { peerRules } from './peer-rules.ts'
+import { newPeersState, nextPass, onDoubt, onGivenUp, onNetwork, type PeersState } from './peers-state.ts'
 import { moveDelayMs } from './pod-moves.ts'
 import { type HostNetwork, routeSync } from './route-sync.ts'
 
@@ -81,73 +81,58 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   const { bridge, reads, writes, clock, log } = needs
   const wake = alarm(clock)
   let wanted: PeerNetwork | undefined
-  let isOn = false
-  /** Pods on a network of another form are started again. */
-  let form: PodNetworkForm = { mode: 'node' }
-  let isStarting = true
-  /** When pods may move that are on the network of before. */
-  let moveAtMs = 0
-  let verifyAtMs = 0
-  /** After a start of the engine or a change of the network; each new pod sets its own port up. */
-  let isBridgeDue = false
-  /** An earlier agent may have ended before all pods had left the network that the fleet gave up. */
-  let isLeavingDue = false
+  let state = newPeersState
   const { attempt, failures } = attempts(log)
   const { routes, sync, unreached } = dataPath(needs, attempt, () => wantedOf(needs, nodeName))
 
+  const enter = (next: PeersState) => {
+    state = next
+    writes.podsMayMove.set(next.mayMove)
+  }
   /** The rules first: they are there before a route leads packets to them. */
   const receive = (message: NetworkMessage | undefined) => {
-    const nowMs = clock.monotonicMs()
-    const next = podNetworkForm(message, nodeName, needs.hasIPv6)
-    const moves = message !== undefined && !isDeepStrictEqual(form, next)
-    if (moves) moveAtMs = nowMs + (isStarting ? 0 : moveDelayMs(message, nodeName))
-    form = next
-    // Before the first message an agent without a checkpoint leaves pods where they are.
-    writes.podsMayMove.set(message === undefined ? !isStarting : nowMs >= moveAtMs)
-    isStarting = false
-    isOn = message !== undefined
+    const form = podNetworkForm(message, nodeName, needs.hasIPv6)
+    const delayMs = message === undefined ? 0 : moveDelayMs(message, nodeName)
+    enter(onNetwork(state, { isOn: message !== undefined, form, delayMs, nowMs: clock.monotonicMs() }))
     want()
-    verifyNow()
   }
-
   const want = () => {
     wanted = wantedOf(needs, nodeName)
     setRules(writes, wanted, routes.podLink())
     wake.ring()
   }
-
   const leave = () => {
     if (!reads.networkCurrent.get() || reads.networkMessage.get() !== undefined) return
-    writes.podsMayMove.set(true)
-    isLeavingDue = true
+    enter(onGivenUp(state))
     wake.ring()
   }
-
-  const verifyNow = () => {
-    verifyAtMs = 0
-    isBridgeDue = true
+  const doubt = () => {
+    enter(onDoubt(state))
     wake.ring()
   }
 
   const pass = async () => {
-    if (!isOn && routes.isIdle()) {
-      if (isLeavingDue) await attempt('bridge', bridge.adjust)
-      isLeavingDue = isLeavingDue && failures.has('bridge')
+    const nowMs = clock.monotonicMs()
+    const next = nextPass(state, { nowMs, isIdle: routes.isIdle(), hasBridgeFailed: failures.has('bridge') })
+    if (next.pass === 'idle') {
+      if (next.adjustsBridge) await attempt('bridge', bridge.adjust)
+      enter({ ...state, isLeavingDue: state.isLeavingDue && failures.has('bridge') })
       return
     }
-    const nowMs = clock.monotonicMs()
-    const mayMoveNow = isOn && !writes.podsMayMove.get() && nowMs >= moveAtMs
-    if (mayMoveNow) writes.podsMayMove.set(true)
-    const isDue = mayMoveNow || nowMs >= verifyAtMs
-    await sync(wanted, isDue)
-    if (isDue) {
-      verifyAtMs = clock.monotonicMs() + verifyMs
-      await verifyRules(needs, attempt, { isOn, withIPv6: wanted?.ipv6 !== undefined })
+    if (next.movesNow) enter({ ...state, mayMove: true })
+    await sync(wanted, next.isDue)
+    if (next.isDue) {
+      enter({ ...state, verifyAtMs: clock.monotonicMs() + verifyMs })
+      await verifyRules(needs, attempt, { isOn: state.isOn, withIPv6: wanted?.ipv6 !== undefined })
     }
-    if (isBridgeDue || mayMoveNow || (isDue && failures.has('bridge'))) {
-      isBridgeDue = false
+    if (next.adjustsBridge) {
+      enter({ ...state, isBridgeDue: false })
       await attempt('bridge', bridge.adjust)
     }
+    report()
+  }
+  const report = () => {
+    const { isOn } = state
     if (!isOn && failures.size === 0) routes.forget()
     writes.routesApplied.set(isOn)
     writes.networkConditions.set(
@@ -163,13 +148,13 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
         ...[reads.networkCurrent, reads.networkObstacle].map((one: Reader<unknown>) => one.subscribe(leave)),
         reads.addressProofs.onChange(want),
         ...[reads.ruleProblem, reads.ipv6RuleProblem, reads.networkCurrent].map((one) => one.onChange(wake.ring)),
-        reads.runtime.onChange(verifyNow),
+        reads.runtime.onChange(doubt),
       ]
       try {
-        if (isOn) await holdEarlierRoutes({ routes, reads, clock }, wake, signal)
+        if (state.isOn) await holdEarlierRoutes({ routes, reads, clock }, wake, signal)
         while (!signal.aborted) {
           await pass()
-          await wake.sleep(isOn || !routes.isIdle() ? linksMs : idleMs(isLeavingDue), signal)
+          await wake.sleep(state.isOn || !routes.isIdle() ? linksMs : idleMs(state.isLeavingDue), signal)
         }
       } finally {
         for (const stop of stops) stop()
