@@ -1,6 +1,7 @@
 /**
  * The cells at which the agent's loops meet. Each cell has one writer. A loop names what it reads and writes in its needs
- * (`reads`, `writes`), so that loops are built in any order and none holds another one.
+ * (`reads`, `writes`), so that loops are built in any order and none holds another one. A cell for each IP family belongs to the table of its
+ * rules in the kernel, `ip bramble` or `ip6 bramble`; those of IPv6 are undefined while pods of this node have no IPv6 addresses.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
@@ -8,6 +9,7 @@ import type { RebootRequest } from '../../api/node/remote-reboot.ts'
 import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Pool } from '../../api/storage/pools.ts'
+import { type ByFamily, byFamily } from '../../api/text/ip-address.ts'
 import { type Cell, cell } from '../../daemon/cell.ts'
 import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
 import type { NetworkObstacle } from '../network/gate/network-obstacle.ts'
@@ -61,21 +63,19 @@ export type AgentBoard = {
   /** Written by the probes of addresses: which of other nodes may be used. Read by peers. */
   readonly addressProofs: Cell<AddressProofs>
   /** Written by peers: the rules of the network of pods; undefined: the fleet has none. Read by the network manager. */
-  readonly peerRules: Cell<RuleSet | undefined>
+  readonly peerRules: ByFamily<Cell<RuleSet | undefined>>
   /** Written by the gate: `networkMessage` is that of `fleetNetworkCurrent`. Read by services. */
   readonly networkCurrent: Cell<boolean>
   /** Written by services: `serviceRules` has what was received. Read by the network manager. */
-  readonly rulesCurrent: Cell<boolean>
-  /** Written by silent nodes: those whose endpoints are left out while there is no controller. Read by services. */
-  readonly silentNodes: Cell<readonly string[]>
-  /** The same of their IPv6 endpoints. */
-  readonly ipv6SilentNodes: Cell<readonly string[]>
+  readonly rulesCurrent: ByFamily<Cell<boolean>>
+  /** Written by silent nodes: those whose endpoints of the family are left out while there is no controller. Read by services. */
+  readonly silentNodes: ByFamily<Cell<readonly string[]>>
   /** Written by services. Read by the network manager. */
-  readonly serviceRules: Cell<ServiceRules | undefined>
+  readonly serviceRules: ByFamily<Cell<ServiceRules | undefined>>
   /** Written by the network manager. Read by peers. */
-  readonly ruleProblem: Cell<string | undefined>
+  readonly ruleProblem: ByFamily<Cell<string | undefined>>
   /** Written by the network manager: what the kernel has. Read by services, and before a pod starts. */
-  readonly appliedRules: Cell<readonly RuleSet[]>
+  readonly appliedRules: ByFamily<Cell<readonly RuleSet[]>>
   /** Written by peers. Read before a pod starts. */
   readonly routesApplied: Cell<boolean>
   /** Written by peers: pods on an earlier network may be started again on the present one. Read by the engine's network of pods. */
@@ -89,34 +89,20 @@ export type AgentBoard = {
   /** Written by the name server. Read by the network manager. */
   readonly nameRules: Cell<RuleSet | undefined>
   /** Written by the publisher of names in the house. Read by the network manager. */
-  readonly mdnsRules: Cell<RuleSet | undefined>
-  readonly ipv6MdnsRules: Cell<RuleSet | undefined>
+  readonly mdnsRules: ByFamily<Cell<RuleSet | undefined>>
   /** Written by the reception of policies, and by a pod that has waited for them in vain. Read by policies, and before a pod starts. */
   readonly policies: Cell<ReceivedPolicies>
   /** Written by pods, with the address of each. Read by policies. */
   readonly localPods: Cell<LocalPods>
   /** Written by policies. Read by the network manager, and before a pod starts. */
-  readonly policyRules: Cell<PolicyRules | undefined>
+  readonly policyRules: ByFamily<Cell<PolicyRules | undefined>>
   /** Written by the same: `policyRules` has all pods that run. Read by the network manager. */
-  readonly policiesReady: Cell<boolean>
+  readonly policiesReady: ByFamily<Cell<boolean>>
   /** Written by load balancers. Read by the network manager. */
-  readonly balancerRules: Cell<RuleSet | undefined>
-  /**
-   * The IPv6 cells are for the table `ip6 bramble` what their namesakes are for `ip bramble`. undefined: pods of this
-   * node have no IPv6 addresses.
-   */
-  readonly ipv6PeerRules: Cell<RuleSet | undefined>
+  readonly balancerRules: ByFamily<Cell<RuleSet | undefined>>
   /** Written by the peers: the bridge of the pods of this node; undefined: not known. Read by the publisher of names in the house. */
   readonly podLink: Cell<string | undefined>
-  readonly ipv6ServiceRules: Cell<ServiceRules | undefined>
-  readonly ipv6RulesCurrent: Cell<boolean>
-  readonly ipv6PolicyRules: Cell<PolicyRules | undefined>
-  readonly hostPortRules: Cell<HostPortRules | undefined>
-  readonly ipv6HostPortRules: Cell<HostPortRules | undefined>
-  readonly ipv6BalancerRules: Cell<RuleSet | undefined>
-  readonly ipv6PoliciesReady: Cell<boolean>
-  readonly ipv6RuleProblem: Cell<string | undefined>
-  readonly ipv6AppliedRules: Cell<readonly RuleSet[]>
+  readonly hostPortRules: ByFamily<Cell<HostPortRules | undefined>>
   /** Those that are there. Written by the orders for volumes; undefined: not opened yet. Read by registration. */
   readonly pools: Cell<readonly Pool[] | undefined>
   /** Written by the registration of CSI drivers; undefined until those of the start were asked. Read by the report of the CSINode. */
@@ -146,38 +132,27 @@ export function agentBoard(): AgentBoard {
     networkMessage: cell<NetworkMessage | undefined>(undefined, isSameNetwork),
     serviceStates: cell<ServiceStates | undefined>(undefined, areSameServices),
     addressProofs: cell<AddressProofs>(noProofs, areSameProofs),
-    peerRules: cell<RuleSet | undefined>(undefined),
+    peerRules: byFamily(() => cell<RuleSet | undefined>(undefined)),
     networkCurrent: cell<boolean>(false),
-    rulesCurrent: cell<boolean>(false),
-    silentNodes: cell<readonly string[]>([], areSameNames),
-    ipv6SilentNodes: cell<readonly string[]>([], areSameNames),
-    serviceRules: cell<ServiceRules | undefined>(undefined),
-    ruleProblem: cell<string | undefined>(undefined),
-    appliedRules: cell<readonly RuleSet[]>([]),
+    rulesCurrent: byFamily(() => cell<boolean>(false)),
+    silentNodes: byFamily(() => cell<readonly string[]>([], areSameNames)),
+    serviceRules: byFamily(() => cell<ServiceRules | undefined>(undefined)),
+    ruleProblem: byFamily(() => cell<string | undefined>(undefined)),
+    appliedRules: byFamily(() => cell<readonly RuleSet[]>([])),
     routesApplied: cell<boolean>(false),
     podsMayMove: cell<boolean>(false),
     networkConditions: cell<readonly MachineCondition[]>([], isDeepStrictEqual),
     nameProblem: cell<string | undefined>(undefined),
     namesTried: cell<boolean>(false),
     nameRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
-    mdnsRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
-    ipv6MdnsRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
+    mdnsRules: byFamily(() => cell<RuleSet | undefined>(undefined, isDeepStrictEqual)),
     policies: cell<ReceivedPolicies>(undefined),
     localPods: cell<LocalPods>({ pods: new Map(), isComplete: false }),
-    policyRules: cell<PolicyRules | undefined>(undefined),
-    policiesReady: cell<boolean>(false),
-    balancerRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
-    ipv6PeerRules: cell<RuleSet | undefined>(undefined),
+    policyRules: byFamily(() => cell<PolicyRules | undefined>(undefined)),
+    policiesReady: byFamily(() => cell<boolean>(false)),
+    balancerRules: byFamily(() => cell<RuleSet | undefined>(undefined, isDeepStrictEqual)),
     podLink: cell<string | undefined>(undefined),
-    ipv6ServiceRules: cell<ServiceRules | undefined>(undefined),
-    ipv6RulesCurrent: cell<boolean>(false),
-    ipv6PolicyRules: cell<PolicyRules | undefined>(undefined),
-    hostPortRules: cell<HostPortRules | undefined>(undefined),
-    ipv6HostPortRules: cell<HostPortRules | undefined>(undefined),
-    ipv6BalancerRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
-    ipv6PoliciesReady: cell<boolean>(false),
-    ipv6RuleProblem: cell<string | undefined>(undefined),
-    ipv6AppliedRules: cell<readonly RuleSet[]>([]),
+    hostPortRules: byFamily(() => cell<HostPortRules | undefined>(undefined)),
     pools: cell<readonly Pool[] | undefined>(undefined, isDeepStrictEqual),
   }
 }

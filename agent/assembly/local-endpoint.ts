@@ -134,7 +134,7 @@ function networkNow(board: AgentBoard): AsyncIterable<Uint8Array> {
     message: board.networkMessage.get(),
     obstacle: board.networkObstacle.get(),
     proofs: board.addressProofs.get(),
-    silentNodes: { ipv4: board.silentNodes.get(), ipv6: board.ipv6SilentNodes.get() },
+    silentNodes: { ipv4: board.silentNodes.IPv4.get(), ipv6: board.silentNodes.IPv6.get() },
   }
   return liveNetworkLines(known, board.serviceStates.get()?.services.values() ?? [])
 }

@@ -1,4 +1,5 @@
 /** The network of the fleet on this node: the reception of its messages, and the parts that act on them. */
+import { byFamily, ipFamilies } from '../../api/text/ip-address.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { addressCheckpoint } from '../adapters/disk/address-checkpoint.ts'
@@ -47,7 +48,7 @@ import { policyManager } from '../network/policies/policy-manager.ts'
 import { policyReception } from '../network/policies/policy-reception.ts'
 import { portGuardManager } from '../network/ports/port-guard-manager.ts'
 import { type ProbeManager, probeManager } from '../network/probes/probe-manager.ts'
-import { ipv6Rules } from '../network/rule-family.ts'
+import { ipv6Rules, rulesOf } from '../network/rule-family.ts'
 import { keyReport } from '../network/wireguard/key-report.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
@@ -72,10 +73,10 @@ export type NetworkGround = {
 
 export function networkGround(
   { root, dataDir }: { readonly root: string; readonly dataDir: string },
-  { ipv6PeerRules }: Pick<AgentBoard, 'ipv6PeerRules'>,
+  { peerRules }: Pick<AgentBoard, 'peerRules'>,
 ): NetworkGround {
   const owner = networkOwner(root)
-  const guard = nftIPv6Guard(root, undefined, () => ipv6PeerRules.get() !== undefined)
+  const guard = nftIPv6Guard(root, undefined, () => peerRules.IPv6.get() !== undefined)
   const table = guard.inTurn(nftTable('nft', undefined, ipv6Rules))
   return {
     owner,
@@ -160,13 +161,14 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     reception.network(message)
     gate.received()
   }
-  const { ipv6PolicyRules: policyRules, ipv6PoliciesReady: policiesReady } = board
-  const ofIPv6 = { family: ipv6Rules, writes: { policyRules, policiesReady } }
-  const policyLoops = [
-    policies,
-    policyManager({ reads: board, writes: board, clock: clockFor('policies') }),
-    policyManager({ ...ofIPv6, reads: board, clock: clockFor('policies-ipv6') }),
-  ]
+  const policyLoops = ipFamilies.map((family) =>
+    policyManager({
+      family: rulesOf[family],
+      reads: board,
+      writes: { policyRules: board.policyRules[family], policiesReady: board.policiesReady[family] },
+      clock: clockFor(family === 'IPv4' ? 'policies' : 'policies-ipv6'),
+    }),
+  )
   return {
     listener: { network, services, networkOff, policies: policies.policies, policiesOff: policies.policiesOff },
     isolation: podIsolation({ reads: board, writes: board, clock: machine.clock }),
@@ -179,6 +181,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       ...(await serviceLoops(parts)),
       // Before those of policies, with which rules of an earlier agent are replaced.
       ...hostPortLoops(parts),
+      policies,
       ...policyLoops,
       portGuard(parts),
       loadBalancers(parts),
@@ -233,7 +236,7 @@ function loadBalancers({ root, nodeName, board, machine, controlPlane, event, lo
 /** Rules of host ports, and flows to them. */
 function hostPortLoops({ board, machine, log }: NetworkParts): readonly Loop[] {
   const { clockFor } = machine.watch
-  const flows = { IPv4: conntrackFlows(), IPv6: conntrackFlows(undefined, ipv6Rules) }
+  const flows = byFamily((family) => conntrackFlows(undefined, rulesOf[family]))
   return [
     hostPortManager({ reads: board, writes: board, clock: clockFor('host-ports') }),
     hostPortCleaner({ flows, isOwn: hasOwnAddress, reads: board, clock: clockFor('udp-flows-host-ports'), log }),

@@ -14,13 +14,12 @@ export function podNetworkLink(
   { ipv6, ipv6Forwarding, hasIPv6 }: Pick<NetworkGround, 'ipv6' | 'ipv6Forwarding' | 'hasIPv6'>,
   nodeName: string,
 ): PodNetworkLink {
-  const { networkMessage, networkObstacle, podsMayMove, appliedRules, routesApplied, namesTried } = board
-  const { ipv6PeerRules, ipv6AppliedRules } = board
+  const { networkMessage, networkObstacle, podsMayMove, peerRules, appliedRules, routesApplied, namesTried } = board
   let preparing: Promise<void> | undefined
   const prepare = async () => {
     const areThere = (rules: readonly unknown[]) => rules.length > 0
-    const parts = [become(appliedRules, areThere), become(routesApplied, Boolean)]
-    if (ipv6PeerRules.get() !== undefined) parts.push(become(ipv6AppliedRules, areThere))
+    const parts = [become(appliedRules.IPv4, areThere), become(routesApplied, Boolean)]
+    if (peerRules.IPv6.get() !== undefined) parts.push(become(appliedRules.IPv6, areThere))
     await withinOr(preparedMs, undefined, Promise.all([...parts, become(namesTried, Boolean)]))
   }
   return {

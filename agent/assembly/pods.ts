@@ -99,7 +99,7 @@ function nodeOn(board: AgentBoard, memoryCapacityBytes: number): PodManagerNeeds
     allocatable: () => board.nodeStatus.get()?.allocatable ?? {},
     memoryCapacityBytes: () => memoryCapacityBytes,
     kernelLimits: () => board.runtime.get().info,
-    apiService: () => apiService(board.serviceRules.get(), board.appliedRules.get()),
+    apiService: () => apiService(board.serviceRules.IPv4.get(), board.appliedRules.IPv4.get()),
     isOffNetwork: () => board.networkObstacle.get() !== undefined,
     pressures: () => board.pressures.get() ?? [],
     isShuttingDown: () => board.goingDown.get() !== undefined,

@@ -1,8 +1,11 @@
 /** The tables of rules in the kernel, one of each IP family, and what each is made of. */
+import { type ByFamily, ipFamilies } from '../../api/text/ip-address.ts'
+import type { Reader } from '../../daemon/cell.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { ownedTable } from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { networkManager } from '../network/network-manager.ts'
+import type { RuleSet } from '../network/rule-set.ts'
 import type { NetworkParts } from './network.ts'
 
 /** The loops that keep both tables as the parts of the network want them. */
@@ -10,35 +13,26 @@ export function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: Netwo
   const { clockFor } = machine.watch
   // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
   const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
-  const { peerRules, serviceRules, balancerRules, nameRules, mdnsRules, policyRules, hostPortRules } = board
-  const ofIPv4 = networkManager({
-    table: ownedTable(nftTable('nft', observe), owner),
-    reads: {
-      rules: [peerRules, serviceRules, balancerRules, nameRules, mdnsRules, policyRules, hostPortRules],
-      rulesCurrent: board.rulesCurrent,
-      policiesReady: board.policiesReady,
-    },
-    writes: board,
-    clock: clockFor('network'),
-    log,
+  const table = {
+    IPv4: ownedTable(nftTable('nft', observe), owner),
+    IPv6: ipv6Table,
+  }
+  const { peerRules, serviceRules, balancerRules, mdnsRules, policyRules, hostPortRules } = board
+  return ipFamilies.map((family) => {
+    const others: readonly ByFamily<Reader<RuleSet | undefined>>[] = [mdnsRules, policyRules, hostPortRules]
+    // The name server has an IPv4 address only.
+    const names = family === 'IPv4' ? [board.nameRules] : []
+    const fleet = [serviceRules[family], balancerRules[family], ...names]
+    return networkManager({
+      table: table[family],
+      reads: {
+        rules: [peerRules[family], ...fleet, ...others.map((cells) => cells[family])],
+        rulesCurrent: board.rulesCurrent[family],
+        policiesReady: board.policiesReady[family],
+      },
+      writes: { ruleProblem: board.ruleProblem[family], appliedRules: board.appliedRules[family] },
+      clock: clockFor(family === 'IPv4' ? 'network' : 'network-ipv6'),
+      log,
+    })
   })
-  const ofIPv6 = networkManager({
-    table: ipv6Table,
-    reads: {
-      rules: [
-        board.ipv6PeerRules,
-        board.ipv6ServiceRules,
-        board.ipv6BalancerRules,
-        board.ipv6MdnsRules,
-        board.ipv6PolicyRules,
-        board.ipv6HostPortRules,
-      ],
-      rulesCurrent: board.ipv6RulesCurrent,
-      policiesReady: board.ipv6PoliciesReady,
-    },
-    writes: { ruleProblem: board.ipv6RuleProblem, appliedRules: board.ipv6AppliedRules },
-    clock: clockFor('network-ipv6'),
-    log,
-  })
-  return [ofIPv4, ofIPv6]
 }

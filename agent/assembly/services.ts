@@ -1,10 +1,11 @@
 /** The Services of the fleet on this node: what forwards to them, in each family of addresses. */
+import type { IPFamily } from '../../api/text/ip-address.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { conntrackFlows } from '../adapters/network/conntrack.ts'
 import { healthServers } from '../adapters/network/health-servers.ts'
 import { nodeProbe } from '../adapters/network/node-probe.ts'
-import { ipv6Rules } from '../network/rule-family.ts'
+import { rulesOf } from '../network/rule-family.ts'
 import { flowCleaner } from '../network/services/flow-cleaner.ts'
 import { healthCheckManager } from '../network/services/health-check-manager.ts'
 import { openServiceManager } from '../network/services/service-manager.ts'
@@ -28,24 +29,28 @@ export type ServiceParts = {
 export async function serviceLoops(parts: ServiceParts): Promise<readonly Loop[]> {
   const { root, nodeName, controllerUrls, board, machine, controlPlane, log } = parts
   const { clockFor } = machine.watch
-  const { ipv6ServiceRules: serviceRules, ipv6RulesCurrent: rulesCurrent, ipv6AppliedRules: appliedRules } = board
-  const ofNode = { nodeName, controllerUrls, reads: board }
-  const ofIPv6 = {
-    family: ipv6Rules,
-    reads: { ...board, silentNodes: board.ipv6SilentNodes },
-    writes: { serviceRules, rulesCurrent },
+  const ofFamily = async (family: IPFamily) => {
+    const rules = rulesOf[family]
+    const suffix = family === 'IPv4' ? '' : '-ipv6'
+    const { serviceRules, rulesCurrent, appliedRules, silentNodes } = cellsOf(board, family)
+    return [
+      await openServiceManager({
+        ...{ nodeName, controllerUrls, family: rules },
+        reads: { ...board, silentNodes },
+        writes: { serviceRules, rulesCurrent },
+        clock: clockFor(`services${suffix}`),
+      }),
+      flowCleaner({
+        ...{ family: rules, log },
+        flows: conntrackFlows(undefined, rules),
+        reads: { serviceRules, appliedRules },
+        clock: clockFor(`udp-flows${suffix}`),
+      }),
+    ]
   }
   return [
-    await openServiceManager({ ...ofNode, writes: board, clock: clockFor('services') }),
-    await openServiceManager({ ...ofNode, ...ofIPv6, clock: clockFor('services-ipv6') }),
-    flowCleaner({ flows: conntrackFlows(), reads: board, clock: clockFor('udp-flows'), log }),
-    flowCleaner({
-      family: ipv6Rules,
-      flows: conntrackFlows(undefined, ipv6Rules),
-      reads: { serviceRules, appliedRules },
-      clock: clockFor('udp-flows-ipv6'),
-      log,
-    }),
+    ...(await ofFamily('IPv4')),
+    ...(await ofFamily('IPv6')),
     silenceManager({
       nodeName,
       probe: nodeProbe({ root }),
@@ -55,6 +60,21 @@ export async function serviceLoops(parts: ServiceParts): Promise<readonly Loop[]
       clock: clockFor('silent-nodes'),
       log,
     }),
-    healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
+    healthCheckManager({
+      nodeName,
+      servers: healthServers(),
+      reads: { serviceRules: board.serviceRules.IPv4, ruleProblem: board.ruleProblem.IPv4 },
+      clock: clockFor('service-health'),
+      log,
+    }),
   ]
+}
+
+function cellsOf({ serviceRules, rulesCurrent, appliedRules, silentNodes }: AgentBoard, family: IPFamily) {
+  return {
+    serviceRules: serviceRules[family],
+    rulesCurrent: rulesCurrent[family],
+    appliedRules: appliedRules[family],
+    silentNodes: silentNodes[family],
+  }
 }

@@ -1,6 +1,6 @@
 /** What the rules of IPv4 and IPv6 differ in: nft(8) names the parts of packets and the types of addresses by their family. */
 import { parseCidr } from '../../api/text/cidr.ts'
-import { canonicalIPv6, type IPFamily, isIPv4 } from '../../api/text/ip-address.ts'
+import { type ByFamily, canonicalIPv6, type IPFamily, isIPv4 } from '../../api/text/ip-address.ts'
 import { parseIPv6Range } from '../../api/text/ipv6-range.ts'
 
 export type RuleFamily = {
@@ -27,6 +27,8 @@ export const ipv6Rules: RuleFamily = {
   loopback: '::1',
   multicast: 'ff00::/8',
 }
+
+export const rulesOf: ByFamily<RuleFamily> = { IPv4: ipv4Rules, IPv6: ipv6Rules }
 
 /**
  * Whether it is an address as rules of this family have them. Of IPv6 it is the canonical form, and not an IPv4-mapped address, which no

@@ -2,6 +2,13 @@
 
 /** As Kubernetes names them (core/v1 IPFamily). */
 export type IPFamily = 'IPv4' | 'IPv6'
+export const ipFamilies: readonly IPFamily[] = ['IPv4', 'IPv6']
+export type ByFamily<T> = Readonly<Record<IPFamily, T>>
+
+/** One for each family. */
+export function byFamily<T>(make: (family: IPFamily) => T): ByFamily<T> {
+  return { IPv4: make('IPv4'), IPv6: make('IPv6') }
+}
 
 /** One of IPv4 or IPv6, without a zone. */
 export function isIPAddress(text: string): boolean {

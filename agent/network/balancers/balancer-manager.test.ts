@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { byFamily } from '../../../api/text/ip-address.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
@@ -37,10 +38,8 @@ function running(t: Test) {
   }
   const networkMessage = cell<NetworkMessage | undefined>(network)
   const serviceStates = cell<ServiceStates | undefined>(statesFor('pi-1'))
-  const appliedRules = cell<readonly RuleSet[]>([noRules])
-  const ipv6AppliedRules = cell<readonly RuleSet[]>([])
-  const balancerRules = cell<RuleSet | undefined>(undefined)
-  const ipv6BalancerRules = cell<RuleSet | undefined>(undefined)
+  const appliedRules = { IPv4: cell<readonly RuleSet[]>([noRules]), IPv6: cell<readonly RuleSet[]>([]) }
+  const balancerRules = byFamily(() => cell<RuleSet | undefined>(undefined))
   const clock = fakeClock()
   const end = new AbortController()
   const events: string[] = []
@@ -74,8 +73,8 @@ function running(t: Test) {
       },
       isConnected: () => true,
       event: ({ reason }) => events.push(reason),
-      reads: { networkMessage, serviceStates, appliedRules, ipv6AppliedRules },
-      writes: { balancerRules, ipv6BalancerRules },
+      reads: { networkMessage, serviceStates, appliedRules },
+      writes: { balancerRules },
       clock,
       log: quietLog(t, ...logged),
     },
@@ -86,8 +85,8 @@ function running(t: Test) {
     end.abort()
     await ended
   })
-  const ofIPv6 = { rules: ipv6BalancerRules, applied: ipv6AppliedRules }
-  return { host, networkMessage, serviceStates, balancerRules, ofIPv6, clock, events }
+  const ofIPv6 = { rules: balancerRules.IPv6, applied: appliedRules.IPv6 }
+  return { host, networkMessage, serviceStates, balancerRules: balancerRules.IPv4, ofIPv6, clock, events }
 }
 
 test('an address goes to the node that is named, and from it when another one is', async (t) => {

@@ -1,5 +1,6 @@
 /** Loop: takes the addresses of load balancers that the controller has given to this node, and gives up those that it has not. */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { type ByFamily, byFamily } from '../../../api/text/ip-address.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
@@ -7,7 +8,7 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { NodeEvent } from '../../node/status/node-event.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
-import { ipv6Rules } from '../rule-family.ts'
+import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import {
   type AddressPhase,
@@ -46,14 +47,11 @@ export type BalancerManagerNeeds = {
   readonly reads: {
     readonly networkMessage: Reader<NetworkMessage | undefined>
     readonly serviceStates: Reader<ServiceStates | undefined>
-    readonly appliedRules: Reader<readonly RuleSet[]>
-    readonly ipv6AppliedRules: Reader<readonly RuleSet[]>
+    readonly appliedRules: ByFamily<Reader<readonly RuleSet[]>>
   }
   readonly writes: {
-    /** undefined: the fleet has no network. */
-    readonly balancerRules: Cell<RuleSet | undefined>
-    /** undefined: the fleet has no IPv6. */
-    readonly ipv6BalancerRules: Cell<RuleSet | undefined>
+    /** undefined: the fleet has no network of the family. */
+    readonly balancerRules: ByFamily<Cell<RuleSet | undefined>>
   }
   readonly clock: Clock
   readonly log: Log
@@ -84,8 +82,8 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
     const network = reads.networkMessage.get()
     const addresses = wanted()
     const held = host.held()
-    writes.balancerRules.set(network && balancerRules(addresses))
-    writes.ipv6BalancerRules.set(network?.ipv6 && balancerRules(addresses, ipv6Rules))
+    writes.balancerRules.IPv4.set(network && balancerRules(addresses, ipv4Rules))
+    writes.balancerRules.IPv6.set(network?.ipv6 && balancerRules(addresses, ipv6Rules))
     if (addresses.length === 0) {
       if (held.size > 0 || phases.size > 0) await host.clear()
       for (const address of held) log.info('Load balancer address given up', { address })
@@ -100,7 +98,7 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
       held,
       answers: link === undefined ? new Map<string, string>() : await host.answers(link.device, isAskingIPv6(phases)),
       mac: link?.mac,
-      hasRules: { IPv4: reads.appliedRules.get().length > 0, IPv6: reads.ipv6AppliedRules.get().length > 0 },
+      hasRules: byFamily((family) => reads.appliedRules[family].get().length > 0),
       isConnected: needs.isConnected(),
     }
     const plan = planAddresses(phases, facts, clock.monotonicMs())
@@ -132,8 +130,8 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
   return {
     name: 'load-balancers',
     async run(signal) {
-      const { networkMessage, serviceStates, appliedRules, ipv6AppliedRules } = reads
-      const stops = [networkMessage, serviceStates, appliedRules, ipv6AppliedRules].map((one) =>
+      const { networkMessage, serviceStates, appliedRules } = reads
+      const stops = [networkMessage, serviceStates, ...Object.values(appliedRules)].map((one) =>
         one.onChange(changed.ring),
       )
       try {

@@ -22,8 +22,8 @@ const flowTo = (endpoint: string, endpointPort = 5514, address = node): UdpFlow 
 function running(t: Test, ...flows: UdpFlow[]) {
   const kernel = { flows, lists: 0, failing: false }
   const localPods = cell<LocalPods>({ pods: new Map(), isComplete: true })
-  const ipv6HostPortRules = cell<HostPortRules | undefined>(undefined)
-  const ipv6AppliedRules = cell<readonly RuleSet[]>([])
+  const hostPorts = { IPv6: cell<HostPortRules | undefined>(undefined) }
+  const appliedRules = { IPv6: cell<readonly RuleSet[]>([]) }
   const clock = fakeClock()
   const warnings = quietLog(t, 'Flows of UDP to host ports that changed stay until they time out')
   const tableOf = (family: 'IPv4' | 'IPv6'): FlowTable => ({
@@ -41,7 +41,7 @@ function running(t: Test, ...flows: UdpFlow[]) {
     flows: { IPv4: tableOf('IPv4'), IPv6: tableOf('IPv6') },
     isOwn: async (address) =>
       address.startsWith('fd00:7::') || address.startsWith('192.0.2.') || address === '127.0.0.1',
-    reads: { localPods, ipv6HostPortRules, ipv6AppliedRules },
+    reads: { localPods, hostPortRules: hostPorts, appliedRules },
     clock,
     log: warnings,
   })
@@ -54,10 +54,10 @@ function running(t: Test, ...flows: UdpFlow[]) {
   const byUid = (pods: readonly LocalPod[]) => new Map(pods.map((one, index) => [one.labels?.uid ?? `${index}`, one]))
   const apply = async (...pods: LocalPod[]) => {
     const rules = hostPortRules(byUid(pods), 'IPv6')
-    ipv6HostPortRules.set(rules)
+    hostPorts.IPv6.set(rules)
     await clock.settle()
     const lists = kernel.lists
-    ipv6AppliedRules.set([rules])
+    appliedRules.IPv6.set([rules])
     await clock.settle()
     return kernel.lists - lists
   }

@@ -2,7 +2,7 @@
  * Loop: removes flows of UDP to host ports that new flows would not follow: those of IPv4 are translated by Docker, which removes none
  * (20.10.24), those of IPv6 by rules of the agent.
  */
-import type { IPFamily } from '../../../api/text/ip-address.ts'
+import { type ByFamily, type IPFamily, ipFamilies } from '../../../api/text/ip-address.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
@@ -16,14 +16,14 @@ import { areSameHostTargets, type HostPortTargets, hostPortTargets, isStaleHostF
 import type { HostPortRules } from './host-port-rules.ts'
 
 export type HostPortCleanerNeeds = {
-  readonly flows: Readonly<Record<IPFamily, FlowTable>>
+  readonly flows: ByFamily<FlowTable>
   /** Whether this machine has the address. */
   readonly isOwn: (address: string) => Promise<boolean>
   readonly reads: {
     readonly localPods: Reader<LocalPods>
-    readonly ipv6HostPortRules: Reader<HostPortRules | undefined>
+    readonly hostPortRules: Pick<ByFamily<Reader<HostPortRules | undefined>>, 'IPv6'>
     /** What the kernel has. */
-    readonly ipv6AppliedRules: Reader<readonly RuleSet[]>
+    readonly appliedRules: Pick<ByFamily<Reader<readonly RuleSet[]>>, 'IPv6'>
   }
   readonly clock: Clock
   readonly log: Log
@@ -37,7 +37,6 @@ const mostListed = 1_000
  */
 const mostLists = 20
 const retryMs = 30_000
-const families: readonly IPFamily[] = ['IPv4', 'IPv6']
 
 export function hostPortCleaner({ flows, isOwn, reads, clock, log }: HostPortCleanerNeeds): Loop {
   const changed = alarm(clock)
@@ -45,12 +44,12 @@ export function hostPortCleaner({ flows, isOwn, reads, clock, log }: HostPortCle
   let isFailing = false
 
   /** The pods to which new flows go now; undefined: not known. */
-  const podsInForce: Readonly<Record<IPFamily, () => LocalPods['pods'] | undefined>> = {
+  const podsInForce: ByFamily<() => LocalPods['pods'] | undefined> = {
     // Docker opens the ports of a pod before the pod has its address here.
     IPv4: () => reads.localPods.get().pods,
     IPv6: () => {
-      const rules = reads.ipv6HostPortRules.get()
-      return rules !== undefined && reads.ipv6AppliedRules.get().includes(rules) ? rules.pods : undefined
+      const rules = reads.hostPortRules.IPv6.get()
+      return rules !== undefined && reads.appliedRules.IPv6.get().includes(rules) ? rules.pods : undefined
     },
   }
 
@@ -81,7 +80,7 @@ export function hostPortCleaner({ flows, isOwn, reads, clock, log }: HostPortCle
   /** Resolves with the time to wait. */
   const pass = async (): Promise<number> => {
     const failures: unknown[] = []
-    for (const family of families) await clean(family).catch((error: unknown) => failures.push(error))
+    for (const family of ipFamilies) await clean(family).catch((error: unknown) => failures.push(error))
     const [error] = failures
     if (error !== undefined && !isFailing)
       log.warn('Flows of UDP to host ports that changed stay until they time out', { error })
@@ -92,7 +91,7 @@ export function hostPortCleaner({ flows, isOwn, reads, clock, log }: HostPortCle
   return {
     name: 'udp-flows-host-ports',
     async run(signal) {
-      const stops = [reads.localPods.onChange(changed.ring), reads.ipv6AppliedRules.onChange(changed.ring)]
+      const stops = [reads.localPods.onChange(changed.ring), reads.appliedRules.IPv6.onChange(changed.ring)]
       try {
         while (!signal.aborted) await changed.sleep(await pass(), signal)
       } finally {

@@ -1,5 +1,6 @@
 /** Loop: the rules of host ports that this node wants, from its pods. */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import type { ByFamily } from '../../../api/text/ip-address.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
@@ -14,8 +15,7 @@ export type HostPortManagerNeeds = {
   }
   readonly writes: {
     /** undefined: the fleet has no network, and the node no name server. */
-    readonly hostPortRules: Cell<HostPortRules | undefined>
-    readonly ipv6HostPortRules: Cell<HostPortRules | undefined>
+    readonly hostPortRules: ByFamily<Cell<HostPortRules | undefined>>
   }
   readonly clock: Clock
 }
@@ -30,8 +30,8 @@ export function hostPortManager({ reads, writes, clock }: HostPortManagerNeeds):
         while (!signal.aborted) {
           const { pods } = reads.localPods.get()
           const hasNetwork = reads.networkMessage.get() !== undefined
-          writes.hostPortRules.set(hasNetwork ? hostPortRules(pods, 'IPv4') : undefined)
-          writes.ipv6HostPortRules.set(hostPortRules(pods, 'IPv6'))
+          writes.hostPortRules.IPv4.set(hasNetwork ? hostPortRules(pods, 'IPv4') : undefined)
+          writes.hostPortRules.IPv6.set(hostPortRules(pods, 'IPv6'))
           await changed.sleep(longestTimerMs, signal)
         }
       } finally {

@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { byFamily } from '../../../api/text/ip-address.ts'
 import { formatIPv6 } from '../../../api/text/ipv6-range.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
@@ -35,7 +36,7 @@ function worldWith(
   const serviceStates = cell<ServiceStates | undefined>(undefined)
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
   const podLink = cell<string | undefined>(undefined)
-  const [mdnsRules, ipv6MdnsRules] = [cell<RuleSet | undefined>(undefined), cell<RuleSet | undefined>(undefined)]
+  const mdnsRules = byFamily(() => cell<RuleSet | undefined>(undefined))
   const machine = { links, addresses: new Set([eth0.address]), portTaken: '', unread: '' }
   const sent: { readonly message: Buffer; readonly to: string }[] = []
   const open = new Map<string, { receive(message: Buffer, from: MdnsPeer): void; fail(error: Error): void }>()
@@ -67,7 +68,7 @@ function worldWith(
         },
       },
       reads: { serviceStates, networkMessage, podLink },
-      writes: { mdnsRules, ipv6MdnsRules },
+      writes: { mdnsRules },
       clock,
       random: () => 0,
       log: quietLog(t, ...expected),
@@ -91,7 +92,7 @@ function worldWith(
     })
   const receive = (message: Buffer, from: MdnsPeer = client) =>
     open.get(from.address.includes(':') ? 'IPv6' : eth0.address)?.receive(message, from)
-  return { clock, serviceStates, networkMessage, podLink, mdnsRules, ipv6MdnsRules, machine, open, taken, receive, end }
+  return { clock, serviceStates, networkMessage, podLink, mdnsRules, machine, open, taken, receive, end }
 }
 
 const settings = { interfaces: undefined, services: false }
@@ -245,23 +246,23 @@ test('packets of pods are kept away where the fleet has a network and names are 
       nodes: [],
     },
   }
-  const { clock, networkMessage, podLink, mdnsRules, ipv6MdnsRules } = world(t, settings)
+  const { clock, networkMessage, podLink, mdnsRules } = world(t, settings)
   await clock.settle()
-  t.equal(mdnsRules.get(), undefined)
+  t.equal(mdnsRules.IPv4.get(), undefined)
   networkMessage.set(message)
-  t.match(mdnsRules.get()?.chains.get('multicast-input')?.rules, [
+  t.match(mdnsRules.IPv4.get()?.chains.get('multicast-input')?.rules, [
     /^udp dport 5353 ip saddr 10.244.0.0\/16 drop$/,
     /fib/,
   ])
-  t.equal(ipv6MdnsRules.get(), undefined, 'the fleet has no IPv6')
+  t.equal(mdnsRules.IPv6.get(), undefined, 'the fleet has no IPv6')
   networkMessage.set({ ...message, ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' } })
   const ofIPv6 = [/^udp dport 5353 ip6 saddr fd00:10:244::\/56 drop$/, /fib/]
-  t.match(ipv6MdnsRules.get()?.chains.get('multicast-input')?.rules, ofIPv6)
+  t.match(mdnsRules.IPv6.get()?.chains.get('multicast-input')?.rules, ofIPv6)
   podLink.set('br-1')
-  const rules = ipv6MdnsRules.get()?.chains.get('multicast-input')?.rules
+  const rules = mdnsRules.IPv6.get()?.chains.get('multicast-input')?.rules
   t.match(rules, ['iifname "br-1" udp dport 5353 drop', ...ofIPv6])
   networkMessage.set(undefined)
-  t.same([mdnsRules.get(), ipv6MdnsRules.get()], [undefined, undefined])
+  t.same([mdnsRules.IPv4.get(), mdnsRules.IPv6.get()], [undefined, undefined])
 })
 
 const ofBoth = 'pi-1.local 120 192.168.1.5,pi-1.local 120 fd00:7::5'

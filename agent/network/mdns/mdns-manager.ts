@@ -1,5 +1,6 @@
 /** Loop: publishes this node, and load balancers whose address it has, to the machines of the house by multicast DNS. */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import type { ByFamily } from '../../../api/text/ip-address.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
@@ -22,12 +23,8 @@ export type MdnsManagerNeeds = {
     readonly networkMessage: Reader<NetworkMessage | undefined>
     readonly podLink: Reader<string | undefined>
   }
-  /** Undefined: nothing is published, or the fleet has no network of its own. */
-  readonly writes: {
-    readonly mdnsRules: Cell<RuleSet | undefined>
-    /** The same, or its pods have no IPv6 addresses. */
-    readonly ipv6MdnsRules: Cell<RuleSet | undefined>
-  }
+  /** Undefined: nothing is published, or the fleet has no network of the family. */
+  readonly writes: { readonly mdnsRules: ByFamily<Cell<RuleSet | undefined>> }
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -143,8 +140,8 @@ function withoutLost(publisher: MdnsPublisher, names: readonly HostName[], publi
 
 function writeRules({ reads, writes }: MdnsManagerNeeds, settings: MdnsSettings | undefined): void {
   const message = settings && reads.networkMessage.get()
-  writes.mdnsRules.set(message && mdnsRules(message))
-  writes.ipv6MdnsRules.set(message?.ipv6 && ipv6MdnsRules(message.ipv6, reads.podLink.get()))
+  writes.mdnsRules.IPv4.set(message && mdnsRules(message))
+  writes.mdnsRules.IPv6.set(message?.ipv6 && ipv6MdnsRules(message.ipv6, reads.podLink.get()))
 }
 
 /** By their keys. An interface has one of IPv6, with the first of its links, and none without an address of the link. */

@@ -2,6 +2,7 @@ import { type Test, test } from 'tap'
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
 import type { NodeStatus } from '../../../api/node.ts'
 import { formatCidr, parseCidr } from '../../../api/text/cidr.ts'
+import { byFamily } from '../../../api/text/ip-address.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
@@ -60,19 +61,17 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const networkMessage = cell(first)
   const networkCurrent = cell(false)
   const networkObstacle = cell<unknown>(undefined)
-  const ruleProblem = cell<string | undefined>(undefined)
-  const ipv6RuleProblem = cell<string | undefined>(undefined)
-  const ipv6PeerRules = cell<RuleSet | undefined>(undefined)
+  const ruleProblem = byFamily(() => cell<string | undefined>(undefined))
   const runtime = cell<{ readonly info?: { readonly firewallBackend?: string } }>({})
   const nodeStatus = cell<NodeStatus | undefined>(undefined)
-  const peerRules = cell<RuleSet | undefined>(undefined)
+  const peerRules = byFamily(() => cell<RuleSet | undefined>(undefined))
   const networkConditions = cell<readonly MachineCondition[]>([])
   const routesApplied = cell(false)
   const podsMayMove = cell(false)
   const cells = {
     addressProofs: cell(noProofs, areSameProofs),
     ...{ networkMessage, networkCurrent, networkObstacle, ruleProblem, runtime, nodeStatus },
-    ...{ ipv6RuleProblem, ipv6PeerRules, podLink: cell<string | undefined>(undefined) },
+    ...{ podLink: cell<string | undefined>(undefined) },
     ...{ peerRules, networkConditions, routesApplied, podsMayMove },
   }
   const wireguard = fakeWireguard()
@@ -166,7 +165,7 @@ test('a fleet without a network costs nothing', async (t) => {
   const { world, peerRules, networkConditions, clock } = running(t)
   await clock.advance(120_000)
   t.match(world, { steps: [], isAccepting: false, adjusted: 0 })
-  t.equal(peerRules.get(), undefined)
+  t.equal(peerRules.IPv4.get(), undefined)
   t.same(networkConditions.get(), [])
 })
 
@@ -186,7 +185,7 @@ test('pods of a node that is off the network of its fleet leave the one they are
 
 test('a message brings rules, routes and the place among the rules of Docker', async (t) => {
   const { world, peerRules, networkConditions, routesApplied, clock } = running(t, message(1, 2, 3))
-  t.ok(peerRules.get(), 'the rules are wanted at once')
+  t.ok(peerRules.IPv4.get(), 'the rules are wanted at once')
   t.equal(routesApplied.get(), false)
   await clock.settle()
   t.same(world.ranges(), ['10.244.2.0/24', '10.244.3.0/24'])
@@ -248,8 +247,7 @@ test('routes that went with a link are back within 5 s', async (t) => {
 test('the rules name the bridge of the pods while a route of this machine leads there', async (t) => {
   const { world, peerRules, clock } = running(t, message(1, 2))
   const named = () =>
-    peerRules
-      .get()
+    peerRules.IPv4.get()
       ?.chains.get('peers-forward')
       ?.rules[0]?.match(/iifname != "(.*?)"/)?.[1]
   await clock.settle()
@@ -281,7 +279,7 @@ test('a message that arrives while the links of the machine are read keeps its r
   read()
   await clock.settle()
   t.same(
-    [...(peerRules.get()?.sets.get('nodes')?.elements?.keys() ?? [])],
+    [...(peerRules.IPv4.get()?.sets.get('nodes')?.elements?.keys() ?? [])],
     [1, 2, 3].map((n) => `192.168.1.${n}`),
   )
 })
@@ -315,10 +313,10 @@ test('the condition shows what keeps packets from pods, until it is gone', async
   const { world, networkConditions, networkMessage, ruleProblem, runtime, clock } = running(t)
   world.dockerProblem = 'DOCKER-USER is missing'
   networkMessage.set(message(1, 2))
-  ruleProblem.set('nft is not installed')
+  ruleProblem.IPv4.set('nft is not installed')
   await clock.settle()
   t.match(networkConditions.get(), [{ status: 'True', message: 'DOCKER-USER is missing; nft is not installed' }])
-  ruleProblem.set(undefined)
+  ruleProblem.IPv4.set(undefined)
   world.dockerProblem = undefined
   runtime.set({})
   await clock.settle()
@@ -345,7 +343,7 @@ test('when the fleet gives its network up, all that was made is removed', async 
   await clock.settle()
   t.same(world.ranges(), [])
   t.equal(world.isAccepting, false)
-  t.equal(peerRules.get(), undefined)
+  t.equal(peerRules.IPv4.get(), undefined)
   t.same(networkConditions.get(), [])
   t.equal(world.adjusted, 2, 'pods go to a network of the other mode')
   await clock.advance(120_000)
@@ -514,7 +512,7 @@ test('a node without an IPv4 address reports that, and not that it waits for the
 test('a node has a route when its address is proven; until then packets to its pods are refused', async (t) => {
   const probed = { ...message(1), nodes: [peer(1), { ...peer(2), probePort: 8473 }, peer(3)] }
   const { world, networkConditions, peerRules, addressProofs, networkMessage, clock } = running(t, probed)
-  const nodes = () => [...(peerRules.get()?.sets.get('nodes')?.elements?.keys() ?? [])]
+  const nodes = () => [...(peerRules.IPv4.get()?.sets.get('nodes')?.elements?.keys() ?? [])]
   await clock.settle()
   t.same(world.ranges(), ['10.244.0.0/16', '10.244.3.0/24'], 'the agent of pi-3 is of an earlier version')
   t.same(nodes(), ['192.168.1.1', '192.168.1.3'])
@@ -546,14 +544,14 @@ test('the far end of a tunnel gets packets when its address is proven', async (t
 test('a node gets IPv6 in its turn, and gives it up in its turn', async (t) => {
   const ranges = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
   const dual = (number: number) => ({ ...peer(number), ipv6: { podCIDR: `fd00:10:244:${number}::/64` } })
-  const { world, networkMessage, ipv6PeerRules, podsMayMove, networkConditions, clock } = running(t, message(2, 1))
+  const { world, networkMessage, peerRules, podsMayMove, networkConditions, clock } = running(t, message(2, 1))
   await clock.settle()
   t.equal(podsMayMove.get(), true)
   networkMessage.set({ ...message(), ipv6: ranges, nodes: [dual(2), dual(1)] })
   await clock.settle()
   t.equal(podsMayMove.get(), false, 'pods are started again, as other ones on the network of before')
   t.equal(world.forwardsIPv6, true)
-  t.not(ipv6PeerRules.get(), undefined)
+  t.not(peerRules.IPv6.get(), undefined)
   t.match(networkConditions.get(), [{ status: 'False', message: /are not reached by IPv6/ }])
   await clock.advance(20_000)
   t.equal(podsMayMove.get(), true)
@@ -561,5 +559,5 @@ test('a node gets IPv6 in its turn, and gives it up in its turn', async (t) => {
   await clock.settle()
   t.equal(podsMayMove.get(), false)
   t.equal(world.forwardsIPv6, false)
-  t.equal(ipv6PeerRules.get(), undefined)
+  t.equal(peerRules.IPv6.get(), undefined)
 })

@@ -1,7 +1,7 @@
 /** Loop: routes to the pods of other nodes, and Docker's part in the network of pods, as the fleet's message wants them. */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { NodeAddress, NodeStatus } from '../../../api/node.ts'
-import { isIPv4 } from '../../../api/text/ip-address.ts'
+import { type ByFamily, ipFamilies, isIPv4 } from '../../../api/text/ip-address.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
@@ -9,7 +9,7 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
 import { type AddressProofs, provenNetworkOf, unprovenAddresses } from '../probes/proven-network.ts'
-import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
+import { rulesOf } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type WireguardLink, wireguardSync } from '../wireguard/wireguard-sync.ts'
 import { holdEarlierRoutes } from './earlier-routes.ts'
@@ -45,17 +45,14 @@ export type PeersManagerNeeds = {
     readonly networkCurrent: Reader<boolean>
     /** Why this node has no part in the network of the fleet: its pods leave their present one. */
     readonly networkObstacle: Reader<unknown>
-    readonly ruleProblem: Reader<string | undefined>
-    readonly ipv6RuleProblem: Reader<string | undefined>
+    readonly ruleProblem: ByFamily<Reader<string | undefined>>
     readonly nodeStatus: Reader<NodeStatus | undefined>
     /** Changes when the engine starts, among others. */
     readonly runtime: Reader<{ readonly info?: { readonly firewallBackend?: string | undefined } | undefined }>
   }
   readonly writes: {
-    /** Undefined: the fleet has no network. */
-    readonly peerRules: Cell<RuleSet | undefined>
-    /** Undefined: pods of this node have no IPv6 addresses. */
-    readonly ipv6PeerRules: Cell<RuleSet | undefined>
+    /** Undefined: the fleet has no network, or pods of this node no addresses of the family. */
+    readonly peerRules: ByFamily<Cell<RuleSet | undefined>>
     /** The bridge of the pods of this node; undefined: it is not known. */
     readonly podLink: Cell<string | undefined>
     readonly networkConditions: Cell<readonly MachineCondition[]>
@@ -147,7 +144,9 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
         reads.networkMessage.subscribe(receive),
         ...[reads.networkCurrent, reads.networkObstacle].map((one: Reader<unknown>) => one.subscribe(leave)),
         reads.addressProofs.onChange(want),
-        ...[reads.ruleProblem, reads.ipv6RuleProblem, reads.networkCurrent].map((one) => one.onChange(wake.ring)),
+        ...[...Object.values(reads.ruleProblem), reads.networkCurrent].map((one: Reader<unknown>) =>
+          one.onChange(wake.ring),
+        ),
         reads.runtime.onChange(doubt),
       ]
       try {
@@ -168,13 +167,12 @@ function idleMs(isLeavingDue: boolean): number {
 }
 
 function setRules(
-  { peerRules: rules, ipv6PeerRules, podLink: link }: PeersManagerNeeds['writes'],
+  { peerRules: rules, podLink: link }: PeersManagerNeeds['writes'],
   wanted: PeerNetwork | undefined,
   podLink: string | undefined,
 ): void {
   link.set(podLink)
-  rules.set(wanted && peerRules(wanted, ipv4Rules, podLink))
-  ipv6PeerRules.set(wanted && peerRules(wanted, ipv6Rules, podLink))
+  for (const family of ipFamilies) rules[family].set(wanted && peerRules(wanted, rulesOf[family], podLink))
 }
 
 type Wants = { readonly isOn: boolean; readonly withIPv6: boolean }
@@ -262,10 +260,11 @@ function wantedOf({ reads, hasIPv6 }: PeersManagerNeeds, nodeName: string) {
 }
 
 function readFor(reads: PeersManagerNeeds['reads'], node: string) {
-  const { networkMessage, addressProofs, nodeStatus, ruleProblem, ipv6RuleProblem } = reads
+  const { networkMessage, addressProofs, nodeStatus, ruleProblem } = reads
   const message = networkMessage.get()
   const unproven = message === undefined ? [] : unprovenAddresses(message, node, addressProofs.get())
-  return { addresses: nodeStatus.get()?.addresses ?? [], unproven, rules: [ruleProblem.get(), ipv6RuleProblem.get()] }
+  const rules = ipFamilies.map((family) => ruleProblem[family].get())
+  return { addresses: nodeStatus.get()?.addresses ?? [], unproven, rules }
 }
 
 function conditionOf({ wanted, addresses, failures, gaps, silent, unproven, rules }: Reached): MachineCondition {

@@ -3,11 +3,12 @@ import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
+import { byFamily, type IPFamily, ipFamilies } from '../../../api/text/ip-address.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { hostPortManager } from '../host-ports/host-port-manager.ts'
 import type { HostPortRules } from '../host-ports/host-port-rules.ts'
-import { ipv6Rules } from '../rule-family.ts'
+import { rulesOf } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type LocalPods, podIsolation } from './pod-isolation.ts'
 import { policyManager } from './policy-manager.ts'
@@ -26,32 +27,24 @@ function world(given: ReceivedPolicies) {
   const clock = fakeClock()
   const policies = cell<ReceivedPolicies>(given)
   const localPods = cell<LocalPods>({ pods: new Map(), isComplete: false })
-  const policyRules = cell<PolicyRules | undefined>(undefined)
-  const policiesReady = cell(false)
-  const appliedRules = cell<readonly RuleSet[]>([])
-  const ipv6PolicyRules = cell<PolicyRules | undefined>(undefined)
-  const ipv6AppliedRules = cell<readonly RuleSet[]>([])
+  const policyRules = byFamily(() => cell<PolicyRules | undefined>(undefined))
+  const policiesReady = byFamily(() => cell(false))
+  const appliedRules = byFamily(() => cell<readonly RuleSet[]>([]))
+  const hostPortRules = byFamily(() => cell<HostPortRules | undefined>(undefined))
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
   const networkObstacle = cell<unknown>(undefined)
-  const ipv6HostPortRules = cell<HostPortRules | undefined>(undefined)
-  const ofIPv4 = cell<HostPortRules | undefined>(undefined)
-  const ofBoth = {
-    policyRules,
-    appliedRules,
-    ipv6PolicyRules,
-    ipv6AppliedRules,
-    ipv6HostPortRules,
-    hostPortRules: ofIPv4,
-  }
-  const reads = { policies, localPods, networkMessage, networkObstacle, ...ofBoth }
+  const reads = { policies, localPods, networkMessage, networkObstacle, policyRules, appliedRules, hostPortRules }
   const isolation = podIsolation({ reads, writes: { localPods, policies }, clock })
   const end = new AbortController()
-  const ofIPv6 = { policyRules: ipv6PolicyRules, policiesReady: cell(false) }
   const managers = [
-    hostPortManager({ reads, writes: { ipv6HostPortRules, hostPortRules: ofIPv4 }, clock }),
-    policyManager({ reads, writes: { policyRules, policiesReady }, clock }),
-    policyManager({ family: ipv6Rules, reads, writes: ofIPv6, clock }),
+    hostPortManager({ reads, writes: { hostPortRules }, clock }),
+    ...ipFamilies.map((family) => {
+      const writes = { policyRules: policyRules[family], policiesReady: policiesReady[family] }
+      return policyManager({ family: rulesOf[family], reads, writes, clock })
+    }),
   ]
+  const apply = (family: IPFamily) =>
+    appliedRules[family].set([policyRules[family].get() ?? [], hostPortRules[family].get() ?? []].flat())
   const ended = Promise.all(managers.map(({ run }) => run(end.signal)))
   const observe = (ip: string, pod: Pod = aPod({ name: 'web', namespace: 'shop' }), ipv6?: string) => {
     const { uid = '', namespace, name } = pod.metadata
@@ -66,11 +59,9 @@ function world(given: ReceivedPolicies) {
   }
   return {
     ...{ clock, policies, localPods, policyRules, policiesReady, isolation, observe, held },
-    ...{ networkMessage, networkObstacle, ipv6PolicyRules, ipv6PoliciesReady: ofIPv6.policiesReady },
-    applyIPv6: () => ipv6AppliedRules.set([ipv6PolicyRules.get() ?? [], ipv6HostPortRules.get() ?? []].flat()),
-    apply: () => {
-      appliedRules.set([policyRules.get() ?? [], ofIPv4.get() ?? []].flat())
-    },
+    ...{ networkMessage, networkObstacle },
+    applyIPv6: () => apply('IPv6'),
+    apply: () => apply('IPv4'),
     async stop() {
       end.abort()
       await ended
@@ -108,7 +99,7 @@ test('a pod of a namespace whose policies are not known waits for 30 s, and has 
   const { clock, policyRules, observe, held, apply, stop } = world(deny)
   const uid = observe('10.244.1.5', aPod({ name: 'web', namespace: 'new' }))
   t.match(await held(uid), /has not received the network policies of namespace new yet. It waits up to 30 s/)
-  t.equal(policyRules.get()?.pods.get(uid)?.state, 'closed')
+  t.equal(policyRules.IPv4.get()?.pods.get(uid)?.state, 'closed')
   apply()
   t.match(await held(uid), /has not received/)
   await clock.advance(30_000)
@@ -123,7 +114,7 @@ test('a node of the network that has received nothing for 30 s lets no pod have 
   t.match(await held(uid), /has not received/)
   await clock.advance(30_000)
   t.match(await held(uid), /not in the kernel yet/)
-  t.equal(policyRules.get()?.pods.get(uid)?.state, 'closed')
+  t.equal(policyRules.IPv4.get()?.pods.get(uid)?.state, 'closed')
   apply()
   t.equal(await held(uid), undefined)
   policies.set(nothing)
@@ -139,13 +130,13 @@ test('pods on the network of their node are not known to policies, and labels of
   t.equal(localPods.get().pods.size, 0)
   observe('10.244.1.5', aPod({ name: 'web', namespace: 'shop', uid: 'w' }))
   await clock.settle()
-  t.equal(policyRules.get()?.pods.get('w')?.state, 'open')
+  t.equal(policyRules.IPv4.get()?.pods.get('w')?.state, 'open')
   const before = localPods.get()
   observe('10.244.1.5', aPod({ name: 'web', namespace: 'shop', uid: 'w' }))
   t.equal(localPods.get(), before, 'nothing has changed')
   observe('10.244.1.5', aPod({ name: 'web', namespace: 'shop', uid: 'w', labels: { app: 'a' } }))
   await clock.settle()
-  t.equal(policyRules.get()?.pods.get('w')?.state, 'isolated')
+  t.equal(policyRules.IPv4.get()?.pods.get('w')?.state, 'isolated')
   isolation.observe('w', undefined)
   t.equal(localPods.get().pods.size, 0)
   await stop()
@@ -153,13 +144,13 @@ test('pods on the network of their node are not known to policies, and labels of
 
 test('rules are ready when every pod that runs is known, or where there are none', async (t) => {
   const { clock, policies, policiesReady, isolation, stop } = world(deny)
-  t.equal(policiesReady.get(), false)
+  t.equal(policiesReady.IPv4.get(), false)
   isolation.observedAll()
   await clock.settle()
-  t.equal(policiesReady.get(), true)
+  t.equal(policiesReady.IPv4.get(), true)
   policies.set('none')
   await clock.settle()
-  t.equal(policiesReady.get(), true)
+  t.equal(policiesReady.IPv4.get(), true)
   await stop()
 })
 
@@ -219,35 +210,34 @@ test('a pod with the host port of the name server waits for the IPv4 rules, if t
 })
 
 test('host ports of an earlier agent stay until every pod that runs is known', async (t) => {
-  const { clock, networkMessage, ipv6PoliciesReady, isolation, stop } = world('none')
+  const { clock, networkMessage, policiesReady, isolation, stop } = world('none')
   networkMessage.set(dualStack)
   await clock.settle()
-  t.equal(ipv6PoliciesReady.get(), false)
+  t.equal(policiesReady.IPv6.get(), false)
   isolation.observedAll()
   await clock.settle()
-  t.equal(ipv6PoliciesReady.get(), true)
+  t.equal(policiesReady.IPv6.get(), true)
   await stop()
 })
 
 test('IPv6 rules are made only while the fleet has it, for the pods that have such an address', async (t) => {
-  const { clock, networkMessage, ipv6PolicyRules, ipv6PoliciesReady, isolation, observe, apply, held, stop } =
-    world(deny)
+  const { clock, networkMessage, policyRules, policiesReady, isolation, observe, apply, held, stop } = world(deny)
   const uid = observe('10.244.1.5')
   await clock.settle()
-  t.equal(ipv6PolicyRules.get(), undefined)
-  t.equal(ipv6PoliciesReady.get(), true)
+  t.equal(policyRules.IPv6.get(), undefined)
+  t.equal(policiesReady.IPv6.get(), true)
   apply()
   t.equal(await held(uid), undefined)
   networkMessage.set(dualStack)
   await clock.settle()
-  t.equal(ipv6PoliciesReady.get(), false, 'not every pod was seen yet')
-  t.equal(ipv6PolicyRules.get()?.chains.size, 0)
+  t.equal(policiesReady.IPv6.get(), false, 'not every pod was seen yet')
+  t.equal(policyRules.IPv6.get()?.chains.size, 0)
   t.equal(await held(uid), undefined, 'it has no IPv6 address')
   isolation.observedAll()
   observe('10.244.1.5', undefined, 'fd00:10:244:1::5')
   await clock.settle()
-  t.equal(ipv6PoliciesReady.get(), true)
-  t.same([...(ipv6PolicyRules.get()?.sets.get('ingress-pods')?.elements?.keys() ?? [])], ['fd00:10:244:1::5'])
+  t.equal(policiesReady.IPv6.get(), true)
+  t.same([...(policyRules.IPv6.get()?.sets.get('ingress-pods')?.elements?.keys() ?? [])], ['fd00:10:244:1::5'])
   await stop()
 })
 
@@ -256,16 +246,16 @@ test('pods of a node that has no part in the network of the fleet wait for no ru
   isolation.observedAll()
   const uid = observe('172.17.0.2')
   await clock.settle()
-  t.ok(policyRules.get(), 'there are rules')
+  t.ok(policyRules.IPv4.get(), 'there are rules')
   networkObstacle.set({ reason: 'OtherAgent' })
   await clock.settle()
-  t.equal(policyRules.get(), undefined)
+  t.equal(policyRules.IPv4.get(), undefined)
   t.equal(await held(uid, { isRouted: false }), undefined)
   policies.set(undefined)
   t.equal(await held(uid, { isRouted: false }), undefined)
   networkObstacle.set(undefined)
   policies.set(deny)
   await clock.settle()
-  t.ok(policyRules.get(), 'they are back with the network')
+  t.ok(policyRules.IPv4.get(), 'they are back with the network')
   await stop()
 })

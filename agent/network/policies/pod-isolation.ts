@@ -2,6 +2,7 @@
 
 import { isStaticPod } from '../../../api/pod/static-pod.ts'
 import type { ContainerPort } from '../../../api/pod.ts'
+import { type ByFamily, type IPFamily, ipFamilies } from '../../../api/text/ip-address.ts'
 import { type Cell, changeWithin, type Reader } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { FoundPod, PodIsolation } from '../../pods/admission/pod-isolation.ts'
@@ -23,14 +24,10 @@ export type PodIsolationNeeds = {
     readonly policies: Reader<ReceivedPolicies>
     /** Why pods of this node are not on the network of the fleet. */
     readonly networkObstacle: Reader<unknown>
-    readonly policyRules: Reader<PolicyRules | undefined>
-    readonly appliedRules: Reader<readonly RuleSet[]>
-    /** Rules for pods that have an IPv6 address. */
-    readonly ipv6PolicyRules: Reader<PolicyRules | undefined>
-    readonly ipv6AppliedRules: Reader<readonly RuleSet[]>
-    readonly ipv6HostPortRules: Reader<HostPortRules | undefined>
+    readonly policyRules: ByFamily<Reader<PolicyRules | undefined>>
+    readonly appliedRules: ByFamily<Reader<readonly RuleSet[]>>
     /** undefined: the fleet has no network. */
-    readonly hostPortRules: Reader<HostPortRules | undefined>
+    readonly hostPortRules: ByFamily<Reader<HostPortRules | undefined>>
   }
   readonly writes: { readonly localPods: Cell<LocalPods>; readonly policies: Cell<ReceivedPolicies> }
   readonly clock: Clock
@@ -47,31 +44,23 @@ type Verdict = { readonly isReady: true } | { readonly isReady: false; readonly 
 export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIsolation {
   const { localPods } = writes
   const { policies } = reads
-  const families = [
-    { rules: reads.policyRules, applied: reads.appliedRules, has: () => true },
-    {
-      rules: reads.ipv6PolicyRules,
-      applied: reads.ipv6AppliedRules,
-      has: ({ ipv6 }: LocalPod) => ipv6 !== undefined,
-    },
-  ]
+  const { policyRules, appliedRules, hostPortRules } = reads
   const watched = [
     policies,
     reads.networkObstacle,
-    reads.hostPortRules,
-    reads.ipv6HostPortRules,
-    ...families.flatMap(({ rules, applied }) => [rules, applied]),
+    ...[hostPortRules, policyRules, appliedRules].flatMap((cells): Reader<unknown>[] => Object.values(cells)),
   ]
   /** By UID: since when its containers wait. */
   const waitingSinceMs = new Map<string, number>()
 
   const hasHostPorts = (uid: string, pod: LocalPod) => {
-    const [ofIPv4, ofIPv6] = [reads.hostPortRules.get(), reads.ipv6HostPortRules.get()]
-    const has = (rules: HostPortRules | undefined, applied: Reader<readonly RuleSet[]>) =>
-      rules?.pods.get(uid) === pod && applied.get().includes(rules)
+    const has = (family: IPFamily) => {
+      const rules = hostPortRules[family].get()
+      return rules?.pods.get(uid) === pod && appliedRules[family].get().includes(rules)
+    }
     return (
-      (portsOfIPv4(pod).length === 0 || ofIPv4 === undefined || has(ofIPv4, reads.appliedRules)) &&
-      (portsOfIPv6(pod).length === 0 || has(ofIPv6, reads.ipv6AppliedRules))
+      (portsOfIPv4(pod).length === 0 || hostPortRules.IPv4.get() === undefined || has('IPv4')) &&
+      (portsOfIPv6(pod).length === 0 || has('IPv6'))
     )
   }
 
@@ -84,13 +73,13 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
     if (isRouted && !hasHostPorts(uid, pod)) return { isReady: false, delay: hostPortsMissing }
     if (received === 'none') return { isReady: true }
     if (received === undefined) return isRouted ? { isReady: false, delay: notReceived(pod) } : { isReady: true }
-    for (const family of families) {
-      if (!family.has(pod)) continue
-      const rules = family.rules.get()
+    for (const family of ipFamilies) {
+      if (family === 'IPv6' && pod.ipv6 === undefined) continue
+      const rules = policyRules[family].get()
       const state = rules && stateIn(rules, uid, pod)
       if (rules === undefined || state === undefined) return { isReady: false, delay: notInForce }
       if (state === 'closed' && !isLate) return { isReady: false, delay: notReceived(pod) }
-      if (state !== 'open' && !family.applied.get().includes(rules)) return { isReady: false, delay: notInForce }
+      if (state !== 'open' && !appliedRules[family].get().includes(rules)) return { isReady: false, delay: notInForce }
     }
     return { isReady: true }
   }

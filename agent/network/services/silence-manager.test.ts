@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { byFamily } from '../../../api/text/ip-address.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
@@ -40,8 +41,7 @@ const dual: NetworkMessage = {
 
 function world(t: Test, states: ServiceStates, { hangs = false, network = message } = {}) {
   const networkMessage = cell<NetworkMessage | undefined>(network)
-  const silentNodes = cell<readonly string[]>([])
-  const ipv6SilentNodes = cell<readonly string[]>([])
+  const silentNodes = byFamily(() => cell<readonly string[]>([]))
   const answers = new Map<string, NodeAnswer | undefined>()
   const probed: string[] = []
   const link = { isConnected: false }
@@ -55,7 +55,7 @@ function world(t: Test, states: ServiceStates, { hangs = false, network = messag
     },
     isConnected: () => link.isConnected,
     reads: { networkMessage, serviceStates: cell<ServiceStates | undefined>(states) },
-    writes: { silentNodes, ipv6SilentNodes },
+    writes: { silentNodes },
     clock,
     log: quietLog(t, 'Endpoints of nodes that do not answer are left out'),
   })
@@ -66,7 +66,7 @@ function world(t: Test, states: ServiceStates, { hangs = false, network = messag
     await ended
   }
   t.teardown(stop)
-  return { stop, networkMessage, silentNodes, ipv6SilentNodes, answers, probed, link, clock }
+  return { stop, networkMessage, silentNodes, answers, probed, link, clock }
 }
 
 test('with a controller no node is probed, and without one only nodes with endpoints are', async (t) => {
@@ -84,59 +84,59 @@ test('with a controller no node is probed, and without one only nodes with endpo
 test('a node that ends is left out within some 80 s, and used again at its first answer', async (t) => {
   const { silentNodes, answers, clock } = world(t, statesOn('pi-11', 'pi-12'))
   await clock.advance(100_000)
-  t.same(silentNodes.get(), [])
+  t.same(silentNodes.IPv4.get(), [])
   answers.set('192.168.1.11', 'silent')
   await clock.advance(40_000)
-  t.same(silentNodes.get(), [])
+  t.same(silentNodes.IPv4.get(), [])
   await clock.advance(40_000)
-  t.same(silentNodes.get(), ['pi-11'])
+  t.same(silentNodes.IPv4.get(), ['pi-11'])
   answers.set('192.168.1.11', undefined)
   await clock.advance(40_000)
-  t.same(silentNodes.get(), ['pi-11'], 'a probe that could not be sent proves nothing')
+  t.same(silentNodes.IPv4.get(), ['pi-11'], 'a probe that could not be sent proves nothing')
   answers.delete('192.168.1.11')
   await clock.advance(20_000)
-  t.same(silentNodes.get(), [])
+  t.same(silentNodes.IPv4.get(), [])
 })
 
 test('a node that answers by one family only keeps the endpoints of that family', async (t) => {
   const sets = [{ ports: [], addresses: ['pi-11', 'pi-12'].map((node) => endpointOn(node, 'fd00:10:244:9::9')) }]
   const service = aService({ ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints: sets } })
   const states = { services: new Map([['shop/web', service]]), changed: [], isComplete: true }
-  const { silentNodes, ipv6SilentNodes, answers, probed, clock } = world(t, states, { network: dual })
+  const { silentNodes, answers, probed, clock } = world(t, states, { network: dual })
   await clock.advance(100_000)
   t.same([...new Set(probed)].sort(), ['192.168.1.11', '192.168.1.12', 'fd00:7::11', 'fd00:7::12'])
   answers.set('fd00:7::11', 'silent')
   answers.set('192.168.1.12', 'silent')
   await clock.advance(80_000)
-  t.same([silentNodes.get(), ipv6SilentNodes.get()], [['pi-12'], ['pi-11']])
+  t.same([silentNodes.IPv4.get(), silentNodes.IPv6.get()], [['pi-12'], ['pi-11']])
   answers.clear()
   await clock.advance(20_000)
-  t.same([silentNodes.get(), ipv6SilentNodes.get()], [[], []])
+  t.same([silentNodes.IPv4.get(), silentNodes.IPv6.get()], [[], []])
 })
 
 test('a node that never answered by IPv6 is judged by IPv4 for both', async (t) => {
   const sets = [{ ports: [], addresses: [endpointOn('pi-11', 'fd00:10:244:9::9')] }]
   const service = aService({ ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints: sets } })
   const states = { services: new Map([['shop/web', service]]), changed: [], isComplete: true }
-  const { silentNodes, ipv6SilentNodes, answers, clock } = world(t, states, { network: dual })
+  const { silentNodes, answers, clock } = world(t, states, { network: dual })
   answers.set('fd00:7::11', 'silent')
   await clock.advance(200_000)
-  t.same([silentNodes.get(), ipv6SilentNodes.get()], [[], []], 'a firewall may drop probes of IPv6')
+  t.same([silentNodes.IPv4.get(), silentNodes.IPv6.get()], [[], []], 'a firewall may drop probes of IPv6')
   answers.set('192.168.1.11', 'unreachable')
   await clock.advance(80_000)
-  t.same([silentNodes.get(), ipv6SilentNodes.get()], [['pi-11'], ['pi-11']])
+  t.same([silentNodes.IPv4.get(), silentNodes.IPv6.get()], [['pi-11'], ['pi-11']])
 })
 
 test('the controller judges again when it has been back for the grace period', async (t) => {
   const { silentNodes, answers, link, clock } = world(t, statesOn('pi-11'))
   answers.set('192.168.1.11', 'unreachable')
   await clock.advance(140_000)
-  t.same(silentNodes.get(), ['pi-11'])
+  t.same(silentNodes.IPv4.get(), ['pi-11'])
   link.isConnected = true
   await clock.advance(40_000)
-  t.same(silentNodes.get(), ['pi-11'])
+  t.same(silentNodes.IPv4.get(), ['pi-11'])
   await clock.advance(60_000)
-  t.same(silentNodes.get(), [])
+  t.same(silentNodes.IPv4.get(), [])
 })
 
 test('a large fleet is probed in turns of 32 nodes', async (t) => {
@@ -154,7 +154,7 @@ test('without a network nothing is probed, and no endpoint is left out', async (
   await clock.advance(140_000)
   networkMessage.set(undefined)
   await clock.settle()
-  t.same(silentNodes.get(), [])
+  t.same(silentNodes.IPv4.get(), [])
   const before = probed.length
   await clock.advance(100_000)
   t.equal(probed.length, before)

@@ -1,6 +1,6 @@
 /** Loop: without a controller, finds by slow probes the nodes whose endpoints are not to be used. */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
-import type { IPFamily } from '../../../api/text/ip-address.ts'
+import { type ByFamily, byFamily, type IPFamily, ipFamilies } from '../../../api/text/ip-address.ts'
 import { unlessAborted } from '../../../daemon/aborted.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
@@ -33,10 +33,8 @@ export type SilenceManagerNeeds = {
     readonly serviceStates: Reader<ServiceStates | undefined>
   }
   readonly writes: {
-    /** Sorted names. Empty while the controller judges. */
-    readonly silentNodes: Cell<readonly string[]>
-    /** The same: nodes whose IPv6 endpoints are not to be used. Empty in a fleet without IPv6. */
-    readonly ipv6SilentNodes: Cell<readonly string[]>
+    /** Sorted names: nodes whose endpoints of the family are not to be used. Empty while the controller judges. */
+    readonly silentNodes: ByFamily<Cell<readonly string[]>>
   }
   readonly clock: Clock
   readonly log: Log
@@ -53,30 +51,31 @@ export function silenceManager(needs: SilenceManagerNeeds): Loop {
   let records = noRecords
   let last: string | undefined
 
-  const probed = async (network: NetworkMessage): Promise<RecordsByFamily> => {
+  const probed = async (network: NetworkMessage): Promise<ByFamily<ProbeRecords>> => {
     const nodes = nodesToProbe(network, reads.serviceStates.get()?.services ?? new Map(), nodeName)
     const turn = nodesInTurn(nodes, last, mostProbes)
     last = turn.at(-1)?.name
-    const [ipv4, ipv6] = await Promise.all([
-      answersOf(turn.map(({ name, address }) => [name, address])),
-      answersOf(turn.flatMap(({ name, ipv6: address }) => (address === undefined ? [] : [[name, address]]))),
-    ])
-    const byIPv6 = nodes.filter((node) => node.ipv6 !== undefined)
-    return { ipv4: recorded(records.ipv4, ipv4, nodes), ipv6: recorded(records.ipv6, ipv6, byIPv6) }
+    const [IPv4, IPv6] = await Promise.all(ipFamilies.map((family) => answersOf(turn, family)))
+    const answers = { IPv4, IPv6 }
+    return byFamily((family) => {
+      const probed = nodes.filter((node) => addressOf(node, family) !== undefined)
+      return recorded(records[family], answers[family] ?? new Map(), probed)
+    })
   }
 
-  /** `probes`: names with an address. */
-  const answersOf = async (probes: readonly (readonly [string, string])[]) => {
+  const answersOf = async (probed: readonly ProbedNode[], family: IPFamily) => {
     const answers = new Map<string, NodeAnswer>()
-    const ask = async ([name, address]: readonly [string, string]) => {
-      const answer = await needs.probe(address)
-      if (answer !== undefined) answers.set(name, answer)
+    const ask = async (node: ProbedNode) => {
+      const address = addressOf(node, family)
+      const answer = address === undefined ? undefined : await needs.probe(address)
+      if (answer !== undefined) answers.set(node.name, answer)
     }
-    await Promise.all(probes.map(ask))
+    await Promise.all(probed.map(ask))
     return answers
   }
 
-  const show = (family: IPFamily, silent: Cell<readonly string[]>, after: readonly string[]) => {
+  const show = (family: IPFamily, after: readonly string[]) => {
+    const silent = writes.silentNodes[family]
     const before = silent.get()
     const [gone, back] = [without(after, before), without(before, after)]
     if (gone.length > 0) log.warn('Endpoints of nodes that do not answer are left out', { nodes: gone, family })
@@ -88,9 +87,8 @@ export function silenceManager(needs: SilenceManagerNeeds): Loop {
     const network = reads.networkMessage.get()
     attached = attachment(attached, needs.isConnected(), clock.monotonicMs())
     records = attached.isAlone && network !== undefined ? await probed(network) : noRecords
-    show('IPv4', writes.silentNodes, silentNodes(records.ipv4))
-    const byIPv6 = network?.ipv6 === undefined ? [] : silentByIPv6(records.ipv4, records.ipv6)
-    show('IPv6', writes.ipv6SilentNodes, byIPv6)
+    show('IPv4', silentNodes(records.IPv4))
+    show('IPv6', network?.ipv6 === undefined ? [] : silentByIPv6(records.IPv4, records.IPv6))
   }
 
   return {
@@ -114,9 +112,11 @@ export function silenceManager(needs: SilenceManagerNeeds): Loop {
   }
 }
 
-type RecordsByFamily = { readonly ipv4: ProbeRecords; readonly ipv6: ProbeRecords }
+const noRecords: ByFamily<ProbeRecords> = { IPv4: new Map(), IPv6: new Map() }
 
-const noRecords: RecordsByFamily = { ipv4: new Map(), ipv6: new Map() }
+function addressOf({ address, ipv6 }: ProbedNode, family: IPFamily): string | undefined {
+  return family === 'IPv4' ? address : ipv6
+}
 
 /** Keeps the records of these nodes only: a node without an endpoint is no longer probed. */
 function recorded(
