@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { conntrackFlows } from '../agent/adapters/network/conntrack.ts'
 import { type HostPortTargets, hostPortTargets, isStaleHostFlow } from '../agent/network/host-ports/host-port-flows.ts'
 import { hostPortRules } from '../agent/network/host-ports/host-port-rules.ts'
-import { type LocalPod, noParts, type PodHostPort, policyRules } from '../agent/network/policies/policy-rules.ts'
+import { type LocalPod, type PodHostPort, policyRules } from '../agent/network/policies/policy-rules.ts'
 import { ipv6Rules } from '../agent/network/rule-family.ts'
 import { noRules, type RuleSet } from '../agent/network/rule-set.ts'
 import type { PoliciesMessage } from '../api/network/node-policies.ts'
@@ -83,7 +83,7 @@ test('IPv6 host ports on a node', { skip: whyNoFlows() }, async (t) => {
       const ingress = [{ peers: { sets: [], ranges: [], ipv6Ranges } }]
       const policies = [{ namespace: 'shop', name: 'a', podSelector: {}, ingress }]
       const message: PoliciesMessage = { epoch: 'e', version: 1, namespaces: ['shop'], sets: [], policies }
-      ofPolicies = policyRules(message, new Map([['a', pod]]), noParts(), ipv6Rules)
+      ofPolicies = policyRules(message, new Map([['a', pod]]), ipv6Rules)
       await apply()
     }
     await restrict(`${c.ip}-${c.ip}`)
@@ -108,7 +108,7 @@ test('IPv6 host ports on a node', { skip: whyNoFlows() }, async (t) => {
     t.equal(await asks(stranger, asked), `a ${strangerAddress}`)
     await use(onB)
     t.equal(await asks(stranger, asked), `a ${strangerAddress}`, 'the kernel stays with a flow')
-    const flows = conntrackFlows(await first.space.tool('conntrack'), ipv6Rules)
+    const flows = conntrackFlows(ipv6Rules, await first.space.tool('conntrack'))
     const clean = async (before: HostPortTargets, now: HostPortTargets) => {
       const stale = await flows.list((flow) => isStaleHostFlow(flow, before, now), 10)
       for (const flow of stale) await flows.remove(flow)

@@ -8,7 +8,7 @@ import { ipv6MdnsRules, mdnsRules } from '../agent/network/mdns/mdns-rules.ts'
 import { connectionLimits, nameRules } from '../agent/network/names/name-rules.ts'
 import { questionLimits } from '../agent/network/names/source-limit.ts'
 import { allRules } from '../agent/network/rule-changes.ts'
-import { ipv6Rules } from '../agent/network/rule-family.ts'
+import { ipv4Rules, ipv6Rules } from '../agent/network/rule-family.ts'
 import { nodeDnsAddress } from '../api/network/cluster-dns.ts'
 import { inSpace } from './support/machine-commands.ts'
 import { type OwnSpace, ownSpace, whyNoRules } from './support/own-space.ts'
@@ -142,8 +142,8 @@ test('while no name server listens, questions of pods are not refused, and a con
   const machine = await ownSpace(t)
   const pod = await (await connected(machine, 'pods', '10.244.1.9', '10.244.1.1'))(t)
   await machine.run('ip', 'address', 'add', `${nodeDnsAddress}/32`, 'dev', 'lo', 'scope', 'host')
-  const table = nftTable(await machine.tool('nft'))
-  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')]).commands)
+  const table = nftTable(ipv4Rules, await machine.tool('nft'))
+  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')], ipv4Rules).commands)
   for (const space of [machine, pod]) {
     const asking = started(t, space, asker)
     const [first = ''] = await eventually('port 54 is refused', async () =>
@@ -165,8 +165,8 @@ test('only pods of the node and the machine reach its name server, and a flood d
   const pod = await (await connected(machine, 'pods', '10.244.1.9', '10.244.1.1'))(t)
   const stranger = await (await connected(machine, 'wire', '192.168.7.9', '192.168.7.1'))(t)
   await machine.run('ip', 'address', 'add', `${nodeDnsAddress}/32`, 'dev', 'lo', 'scope', 'host')
-  const table = nftTable(await machine.tool('nft'))
-  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')]).commands)
+  const table = nftTable(ipv4Rules, await machine.tool('nft'))
+  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')], ipv4Rules).commands)
   const listening = started(t, machine, server)
   await eventually('it listens', async () => listening.lines().length > 0)
   const counted = await counting(machine, 'pmsfab')
@@ -231,8 +231,8 @@ test('a pod does not answer for names of the house, with its own address or that
   await received('own before')
   await received('forged before')
 
-  const table = nftTable(await machine.tool('nft'))
-  await table.apply(allRules(await table.list(), [baseRules, mdnsRules(network)]).commands)
+  const table = nftTable(ipv4Rules, await machine.tool('nft'))
+  await table.apply(allRules(await table.list(), [baseRules, mdnsRules(network)], ipv4Rules).commands)
   await announce(pod, 'forged', '192.168.7.66')
   await announce(pod, 'own', '10.244.1.9')
   await announce(pod, 'to the node', '10.244.1.9', '192.168.7.1')
@@ -302,7 +302,7 @@ test('nor does it by IPv6, with an address of its link either', { skip: whyNoRul
   for (const what of ['link', 'forged', 'own', 'to the node']) await received(`${what} before`)
 
   const apply = async (podLink: string | undefined) => {
-    const table = nftTable(await machine.tool('nft'), undefined, ipv6Rules)
+    const table = nftTable(ipv6Rules, await machine.tool('nft'))
     const rules = [baseRules, ipv6MdnsRules({ clusterCIDR: 'fd00:10:244::/56' }, podLink)]
     await table.apply(allRules(await table.list(), rules, ipv6Rules).commands)
   }

@@ -10,7 +10,7 @@ import { nameRules } from '../agent/network/names/name-rules.ts'
 import { networkManager } from '../agent/network/network-manager.ts'
 import { peerNetworkOf } from '../agent/network/peers/peer-network.ts'
 import { peerRules } from '../agent/network/peers/peer-rules.ts'
-import { noParts, policyRules } from '../agent/network/policies/policy-rules.ts'
+import { policyRules } from '../agent/network/policies/policy-rules.ts'
 import { allRules } from '../agent/network/rule-changes.ts'
 import type { RuleFamily } from '../agent/network/rule-family.ts'
 import type { RuleSet } from '../agent/network/rule-set.ts'
@@ -66,7 +66,7 @@ function wanted(plan: AddressPlan): readonly [RuleSet | undefined, ...RuleSet[]]
     rulesOfServices(place)(new Map(services.map((one) => [`shop/${one.name}`, one]))),
     balancerRules([], family),
     ...(isIPv4 ? [nameRules(message, 'pi-1'), mdnsRules(message)] : [ipv6MdnsRules(message.ipv6, 'pods')]),
-    policyRules(ofPolicies, isolated, noParts(), family),
+    policyRules(ofPolicies, isolated, family),
   ]
 }
 
@@ -166,11 +166,11 @@ for (const plan of [ipv4Plan, ipv6Plan]) {
 
     const stopAsking = await second.host.keepAsking(at)
     const rules = wanted(plan)
-    const table = nftTable(await first.space.tool('nft'), undefined, family)
+    const table = nftTable(family, await first.space.tool('nft'))
     await manage(t, first.space, table, rules)
     await echoed('behind')
     const fresh = await ownSpace(t)
-    const afresh = nftTable(await fresh.tool('nft'), undefined, family)
+    const afresh = nftTable(family, await fresh.tool('nft'))
     const [peers, ...rest] = rules
     const all = [baseRules, ...(peers === undefined ? [] : [peers]), ...rest]
     await afresh.apply(allRules(undefined, all, family).commands)

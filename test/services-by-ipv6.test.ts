@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { conntrackFlows } from '../agent/adapters/network/conntrack.ts'
 import { hostNetwork } from '../agent/adapters/network/host-network.ts'
 import { peerRules } from '../agent/network/peers/peer-rules.ts'
-import { type LocalPod, noParts, policyRules } from '../agent/network/policies/policy-rules.ts'
+import { type LocalPod, policyRules } from '../agent/network/policies/policy-rules.ts'
 import { ipv6Rules } from '../agent/network/rule-family.ts'
 import { noRules, type RuleSet } from '../agent/network/rule-set.ts'
 import { inIPv6 } from '../agent/network/services/ipv6-services.ts'
@@ -178,7 +178,7 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
     const moved = dualStack({ addresses: [onC] })
     await first.apply([moved])
     t.same(await answers(b, asked), [`a ${b.ip}`], 'the kernel stays with a flow')
-    const flows = conntrackFlows(await first.space.tool('conntrack'), ipv6Rules)
+    const flows = conntrackFlows(ipv6Rules, await first.space.tool('conntrack'))
     const targets = udpTargets([moved], ipv6Rules)
     const stale = await flows.list((flow) => isStaleFlow(flow, targets), 10)
     t.ok(stale.length > 0)
@@ -200,7 +200,7 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
     const policy = { namespace: 'shop', name: 'a', podSelector: { matchLabels: { app: 'a' } }, ingress: ingress ?? [] }
     const policies = ingress === undefined ? [] : [policy]
     const message = { epoch: 'e', version: 1, namespaces: ['shop'], sets: [], policies, ...more }
-    await first.applyOthers(policyRules(message, pods, noParts(), ipv6Rules))
+    await first.applyOthers(policyRules(message, pods, ipv6Rules))
   }
   const direct = { address: a.ip, port: 8080, times: 1 }
 

@@ -1,8 +1,10 @@
 /** Rules of Services drawn at random: the kernel takes each of them, and changes lead to what the whole would be. */
+
 import { test } from 'tap'
 import { nftTable } from '../agent/adapters/network/nft.ts'
 import { baseRules } from '../agent/network/base-rules.ts'
 import { allRules, chainDeletion, type RuleTransaction, ruleChanges } from '../agent/network/rule-changes.ts'
+import { ipv4Rules } from '../agent/network/rule-family.ts'
 import { noRules } from '../agent/network/rule-set.ts'
 import { rulesOfServices } from '../agent/network/services/rules-of-services.ts'
 import { aService, endpointOn } from '../agent/network/testing/services.ts'
@@ -13,6 +15,7 @@ import { type OwnSpace, ownSpace, whyNoRules } from './support/own-space.ts'
 const rounds = 40
 const node = {
   nodeName: 'pi-1',
+  family: ipv4Rules,
   zone: 'hall',
   clusterCIDR: '10.244.0.0/16',
   serviceCIDR: '10.96.0.0/12',
@@ -24,26 +27,26 @@ test('changes of Services lead to the rules that the whole would be', { skip: wh
   const [changed, placed] = [await applierIn(changing), await applierIn(placing)]
   const rulesOf = rulesOfServices(node)
   const random = seededRandom(20)
-  await changed.apply(allRules(undefined, [baseRules]))
+  await changed.apply(allRules(undefined, [baseRules], ipv4Rules))
   let services: ReadonlyMap<string, ServiceState> = new Map()
   let before = noRules
   for (let round = 0; round < rounds; round++) {
     services = drawn(services, random)
     const after = rulesOf(services)
-    await changed.apply(ruleChanges([{ before, after }]))
-    await placed.apply(allRules(await placed.list(), [baseRules, rulesOfServices(node)(services)]))
+    await changed.apply(ruleChanges([{ before, after }], ipv4Rules))
+    await placed.apply(allRules(await placed.list(), [baseRules, rulesOfServices(node)(services)], ipv4Rules))
     t.same(await printed(changing), await printed(placing), `round ${round}`)
     before = after
   }
 })
 
 async function applierIn(space: OwnSpace) {
-  const table = nftTable(await space.tool('nft'))
+  const table = nftTable(ipv4Rules, await space.tool('nft'))
   return {
     list: table.list,
     async apply({ commands, retired }: RuleTransaction) {
       if (commands !== '') await table.apply(commands)
-      if (retired.length > 0) await table.apply(chainDeletion(retired))
+      if (retired.length > 0) await table.apply(chainDeletion(retired, ipv4Rules))
     },
   }
 }

@@ -1,6 +1,8 @@
 /** The rules of Services in real kernels: who answers, and which address the endpoint sees. */
+
 import { test } from 'tap'
 import { conntrackFlows } from '../agent/adapters/network/conntrack.ts'
+import { ipv4Rules } from '../agent/network/rule-family.ts'
 import {
   type NodeAnswer,
   type ProbeRecords,
@@ -221,8 +223,8 @@ test('Services on two nodes', { skip: whyNoFlows() }, async (t) => {
     t.same(await both(), before)
     await first.apply([dns(onC)])
     t.same(await both(), before, 'the kernel stays with a flow')
-    const flows = conntrackFlows(await first.space.tool('conntrack'))
-    const targets = udpTargets([dns(onC)])
+    const flows = conntrackFlows(ipv4Rules, await first.space.tool('conntrack'))
+    const targets = udpTargets([dns(onC)], ipv4Rules)
     const stale = await flows.list((flow) => isStaleFlow(flow, targets), 10)
     t.equal(stale.length, 2)
     for (const flow of stale) await flows.remove(flow)

@@ -28,7 +28,7 @@ import { findIdentity } from '../join/identity.ts'
 import { readLiveNetwork } from '../network/live-network.ts'
 import type { NetworkSources } from '../network/network-command.ts'
 import { proofsOf } from '../network/probes/proven-network.ts'
-import { ipv6Rules } from '../network/rule-family.ts'
+import { ipv4Rules, ipv6Rules } from '../network/rule-family.ts'
 
 export function networkSources({ root, dataDir }: { readonly root: string; readonly dataDir: string }): NetworkSources {
   /** False where the kernel has no such file, as for a module that is not loaded. */
@@ -56,9 +56,9 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     },
     host: hostNetwork(root),
     balancers: balancerHost(root),
-    table: nftTable(),
+    table: nftTable(ipv4Rules),
     portTable: nftPortGuard(root),
-    ipv6Table: nftTable('nft', undefined, ipv6Rules),
+    ipv6Table: nftTable(ipv6Rules),
     hasIPv6: hasIPv6(root),
     ipv6Forwarding: kernelIPv6Forwarding(root, dataDir),
     ipv6: nftIPv6Guard(root),

@@ -48,7 +48,7 @@ import { policyManager } from '../network/policies/policy-manager.ts'
 import { policyReception } from '../network/policies/policy-reception.ts'
 import { portGuardManager } from '../network/ports/port-guard-manager.ts'
 import { type ProbeManager, probeManager } from '../network/probes/probe-manager.ts'
-import { ipv6Rules, rulesOf } from '../network/rule-family.ts'
+import { ipv6Rules, ruleFamilies } from '../network/rule-family.ts'
 import { keyReport } from '../network/wireguard/key-report.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
@@ -77,7 +77,7 @@ export function networkGround(
 ): NetworkGround {
   const owner = networkOwner(root)
   const guard = nftIPv6Guard(root, undefined, () => peerRules.IPv6.get() !== undefined)
-  const table = guard.inTurn(nftTable('nft', undefined, ipv6Rules))
+  const table = guard.inTurn(nftTable(ipv6Rules))
   return {
     owner,
     hasIPv6: hasIPv6(root),
@@ -163,7 +163,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   }
   const policyLoops = ipFamilies.map((family) =>
     policyManager({
-      family: rulesOf[family],
+      family: ruleFamilies[family],
       reads: board,
       writes: { policyRules: board.policyRules[family], policiesReady: board.policiesReady[family] },
       clock: clockFor(family === 'IPv4' ? 'policies' : 'policies-ipv6'),
@@ -236,7 +236,7 @@ function loadBalancers({ root, nodeName, board, machine, controlPlane, event, lo
 /** Rules of host ports, and flows to them. */
 function hostPortLoops({ board, machine, log }: NetworkParts): readonly Loop[] {
   const { clockFor } = machine.watch
-  const flows = byFamily((family) => conntrackFlows(undefined, rulesOf[family]))
+  const flows = byFamily((family) => conntrackFlows(ruleFamilies[family]))
   return [
     hostPortManager({ reads: board, writes: board, clock: clockFor('host-ports') }),
     hostPortCleaner({ flows, isOwn: hasOwnAddress, reads: board, clock: clockFor('udp-flows-host-ports'), log }),

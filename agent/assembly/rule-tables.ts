@@ -1,4 +1,5 @@
 /** The tables of rules in the kernel, one of each IP family, and what each is made of. */
+import { ipv4Rules } from '../../agent/network/rule-family.ts'
 import { type ByFamily, ipFamilies } from '../../api/text/ip-address.ts'
 import type { Reader } from '../../daemon/cell.ts'
 import type { Loop } from '../../daemon/run.ts'
@@ -14,7 +15,7 @@ export function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: Netwo
   // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
   const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
   const table = {
-    IPv4: ownedTable(nftTable('nft', observe), owner),
+    IPv4: ownedTable(nftTable(ipv4Rules, 'nft', observe), owner),
     IPv6: ipv6Table,
   }
   const { peerRules, serviceRules, balancerRules, mdnsRules, policyRules, hostPortRules } = board

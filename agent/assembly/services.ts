@@ -5,7 +5,7 @@ import type { Loop } from '../../daemon/run.ts'
 import { conntrackFlows } from '../adapters/network/conntrack.ts'
 import { healthServers } from '../adapters/network/health-servers.ts'
 import { nodeProbe } from '../adapters/network/node-probe.ts'
-import { rulesOf } from '../network/rule-family.ts'
+import { ruleFamilies } from '../network/rule-family.ts'
 import { flowCleaner } from '../network/services/flow-cleaner.ts'
 import { healthCheckManager } from '../network/services/health-check-manager.ts'
 import { openServiceManager } from '../network/services/service-manager.ts'
@@ -30,7 +30,7 @@ export async function serviceLoops(parts: ServiceParts): Promise<readonly Loop[]
   const { root, nodeName, controllerUrls, board, machine, controlPlane, log } = parts
   const { clockFor } = machine.watch
   const ofFamily = async (family: IPFamily) => {
-    const rules = rulesOf[family]
+    const rules = ruleFamilies[family]
     const suffix = family === 'IPv4' ? '' : '-ipv6'
     const { serviceRules, rulesCurrent, appliedRules, silentNodes } = cellsOf(board, family)
     return [
@@ -42,7 +42,7 @@ export async function serviceLoops(parts: ServiceParts): Promise<readonly Loop[]
       }),
       flowCleaner({
         ...{ family: rules, log },
-        flows: conntrackFlows(undefined, rules),
+        flows: conntrackFlows(rules),
         reads: { serviceRules, appliedRules },
         clock: clockFor(`udp-flows${suffix}`),
       }),

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { baseRules, jumpPoints } from './base-rules.ts'
 import { allRules, chainDeletion, ruleChanges } from './rule-changes.ts'
+import { ipv4Rules } from './rule-family.ts'
 import { noRules, type RuleChain, type RuleElements, type RuleSet } from './rule-set.ts'
 
 const rules = (
@@ -12,13 +13,14 @@ const map = (elements: { readonly [key: string]: string }): RuleElements => ({
   type: 'ipv4_addr : verdict',
   elements: new Map(Object.entries(elements)),
 })
-const change = (before: RuleSet, after: RuleSet) => ruleChanges([{ before, after }]).commands.split('\n').slice(0, -1)
+const change = (before: RuleSet, after: RuleSet) =>
+  ruleChanges([{ before, after }], ipv4Rules).commands.split('\n').slice(0, -1)
 
 test('equal rules need no transaction, whether or not they are the same objects', async (t) => {
   const one = () => rules({ web: { rules: ['drop'] } }, { entries: map({ '10.0.0.1': 'goto web' }) })
   const same = one()
-  t.same(ruleChanges([{ before: same, after: same }]), { commands: '', retired: [] })
-  t.same(ruleChanges([{ before: one(), after: one() }]), { commands: '', retired: [] })
+  t.same(ruleChanges([{ before: same, after: same }], ipv4Rules), { commands: '', retired: [] })
+  t.same(ruleChanges([{ before: one(), after: one() }], ipv4Rules), { commands: '', retired: [] })
 })
 
 test('a chain is added before what refers to it, and deleted in a transaction of its own after it', async (t) => {
@@ -33,9 +35,9 @@ test('a chain is added before what refers to it, and deleted in a transaction of
     'flush chain ip bramble web',
     'delete element ip bramble entries { 10.0.0.1 : goto web }',
   ])
-  const { retired } = ruleChanges([{ before: with_, after: without }])
+  const { retired } = ruleChanges([{ before: with_, after: without }], ipv4Rules)
   t.same(retired, ['web'])
-  t.equal(chainDeletion(retired), 'delete chain ip bramble web\n')
+  t.equal(chainDeletion(retired, ipv4Rules), 'delete chain ip bramble web\n')
 })
 
 test('only the chain and the elements that differ are written', async (t) => {
@@ -84,17 +86,20 @@ test('a set with another definition, or a chain with another hook, is made again
 
 test('a chain that the base jumps to is emptied and not deleted', async (t) => {
   const filled = rules({ 'services-forward': { rules: ['accept'] } })
-  t.same(ruleChanges([{ before: filled, after: noRules }]), {
+  t.same(ruleChanges([{ before: filled, after: noRules }], ipv4Rules), {
     commands: 'flush chain ip bramble services-forward\n',
     retired: [],
   })
 })
 
 test('the changes of all parts are one transaction, in the order that references demand', async (t) => {
-  const { commands, retired } = ruleChanges([
-    { before: rules({ a: { rules: ['drop'] } }), after: noRules },
-    { before: noRules, after: rules({ b: { rules: ['drop'] } }) },
-  ])
+  const { commands, retired } = ruleChanges(
+    [
+      { before: rules({ a: { rules: ['drop'] } }), after: noRules },
+      { before: noRules, after: rules({ b: { rules: ['drop'] } }) },
+    ],
+    ipv4Rules,
+  )
   t.same(commands.split('\n').slice(0, 2), ['flush chain ip bramble a', 'add chain ip bramble b'])
   t.same(retired, ['a'])
 })
@@ -116,6 +121,7 @@ test('from an unknown state everything is put in place again, and what packets f
         sets: [...sets.map((set) => ({ ...clients, ...set })), { ...entries, name: 'entries' }],
       },
       [baseRules, wanted],
+      ipv4Rules,
     )
   const { commands, retired } = from({ name: 'clients', timeoutSeconds: 60 }, { name: 'gone', timeoutSeconds: 60 })
   t.same(commands.split('\n').slice(0, 5), [
@@ -131,7 +137,7 @@ test('from an unknown state everything is put in place again, and what packets f
   t.match(commands, /add chain ip bramble web\nadd/)
   const made = from({ name: 'clients', timeoutSeconds: 90 }).commands
   t.equal(made.match(/ set ip bramble clients/g)?.length, 2, 'deleted and added')
-  const fresh = allRules(undefined, [baseRules, wanted])
+  const fresh = allRules(undefined, [baseRules, wanted], ipv4Rules)
   t.notMatch(fresh.commands, /flush|delete/)
   t.same(fresh.retired, [])
   for (const name of jumpPoints) t.ok(fresh.commands.includes(`add chain ip bramble ${name}\n`), name)
@@ -143,7 +149,7 @@ test('a set with flags or a size that the kernel does not list is made again', a
   const ranges: RuleElements = { kind: 'set', type: 'ipv4_addr', flags: ['interval'], elements: new Map() }
   const existing = { chains: [], sets: [{ kind: 'set', name: 'ranges', type: 'ipv4_addr' } as const] }
   t.match(
-    allRules(existing, [rules({}, { ranges })]).commands,
+    allRules(existing, [rules({}, { ranges })], ipv4Rules).commands,
     /delete set ip bramble ranges\n(.*\n)*add set .*interval/,
   )
 })

@@ -1,6 +1,6 @@
 /** From the rules that the kernel has to those that are wanted: a transaction of nft, which the kernel applies as a whole or not at all. */
 import { jumpPoints } from './base-rules.ts'
-import { ipv4Rules, type RuleFamily } from './rule-family.ts'
+import type { RuleFamily } from './rule-family.ts'
 import { type BaseHook, noRules, type RuleChain, type RuleElements, type RuleSet, tableName } from './rule-set.ts'
 
 /** What the kernel has, by name. */
@@ -39,7 +39,7 @@ type Phases = {
 }
 
 /** One transaction for the changes of all parts. It costs what changed, not what there is. `family`: of the table. */
-export function ruleChanges(changes: readonly RuleChange[], family: RuleFamily = ipv4Rules): RuleTransaction {
+export function ruleChanges(changes: readonly RuleChange[], family: RuleFamily): RuleTransaction {
   const phases = noPhases(family)
   for (const { before, after } of changes) {
     if (before === after) continue
@@ -50,7 +50,7 @@ export function ruleChanges(changes: readonly RuleChange[], family: RuleFamily =
 }
 
 /** Deletes chains that are empty, and that no rule and no element leads to. */
-export function chainDeletion(retired: readonly string[], family: RuleFamily = ipv4Rules): string {
+export function chainDeletion(retired: readonly string[], family: RuleFamily): string {
   const command = commandOf(family)
   return retired.map((name) => `${command('delete', 'chain', name)}\n`).join('')
 }
@@ -62,7 +62,7 @@ export function chainDeletion(retired: readonly string[], family: RuleFamily = i
 export function allRules(
   existing: ExistingRules | undefined,
   wanted: readonly RuleSet[],
-  family: RuleFamily = ipv4Rules,
+  family: RuleFamily,
 ): RuleTransaction {
   const phases = noPhases(family)
   const { command } = phases

@@ -28,7 +28,7 @@ export const ipv6Rules: RuleFamily = {
   multicast: 'ff00::/8',
 }
 
-export const rulesOf: ByFamily<RuleFamily> = { IPv4: ipv4Rules, IPv6: ipv6Rules }
+export const ruleFamilies: ByFamily<RuleFamily> = { IPv4: ipv4Rules, IPv6: ipv6Rules }
 
 /**
  * Whether it is an address as rules of this family have them. Of IPv6 it is the canonical form, and not an IPv4-mapped address, which no

@@ -1,4 +1,5 @@
 /** Measures what programs with glibc get from the name server of a node while it restarts. `--help` prints the usage. */
+
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -10,6 +11,7 @@ import { promisify } from 'node:util'
 import { baseRules } from '../../agent/network/base-rules.ts'
 import { nameRules } from '../../agent/network/names/name-rules.ts'
 import { allRules } from '../../agent/network/rule-changes.ts'
+import { ipv4Rules } from '../../agent/network/rule-family.ts'
 import { nodeDnsAddress } from '../../api/network/cluster-dns.ts'
 import { benchmarkOptions } from '../options/benchmark-options.ts'
 
@@ -93,7 +95,7 @@ async function applyRules(machine: string, hasRules: boolean): Promise<void> {
   const part = nameRules(network, 'pi-1')
   const chains = new Map([...part.chains].filter(([name]) => hasRules || name !== 'names-sent'))
   await inside(machine, 'nft', 'flush ruleset')
-  await writeFile(file, allRules(undefined, [baseRules, { ...part, chains }]).commands)
+  await writeFile(file, allRules(undefined, [baseRules, { ...part, chains }], ipv4Rules).commands)
   await inside(machine, 'nft', '-f', file)
 }
 

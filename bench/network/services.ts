@@ -1,7 +1,9 @@
 /** Measures the rules of Services on one node. `--help` prints the usage. */
+
 import { nftTable } from '../../agent/adapters/network/nft.ts'
 import { baseRules } from '../../agent/network/base-rules.ts'
 import { allRules, ruleChanges } from '../../agent/network/rule-changes.ts'
+import { ipv4Rules } from '../../agent/network/rule-family.ts'
 import type { RuleSet } from '../../agent/network/rule-set.ts'
 import { rulesOfServices } from '../../agent/network/services/rules-of-services.ts'
 import { aService, endpointOn } from '../../agent/network/testing/services.ts'
@@ -13,6 +15,7 @@ import { benchmarkOptions } from '../options/benchmark-options.ts'
 
 const node = {
   nodeName: 'pi-1',
+  family: ipv4Rules,
   zone: '',
   clusterCIDR: '10.244.0.0/16',
   serviceCIDR: '10.96.0.0/16',
@@ -53,16 +56,18 @@ try {
 }
 
 async function measureRules(size: number): Promise<string> {
-  const table = nftTable(await (await ownSpace(place)).tool('nft'))
+  const table = nftTable(ipv4Rules, await (await ownSpace(place)).tool('nft'))
   const rulesOf = rulesOfServices(node)
   const services = new Map(Array.from({ length: size }, (_, index) => [`shop/web-${index}`, serviceAt(index)]))
   let rules: RuleSet = rulesOf(services)
   let text = ''
   const make = await msOf(async () => {
-    text = allRules(undefined, [baseRules, rulesOfServices(node)(services)]).commands
+    text = allRules(undefined, [baseRules, rulesOfServices(node)(services)], ipv4Rules).commands
   })
   const first = await msOf(() => table.apply(text))
-  const again = await msOf(async () => table.apply(allRules(await table.list(), [baseRules, rules]).commands))
+  const again = await msOf(async () =>
+    table.apply(allRules(await table.list(), [baseRules, rules], ipv4Rules).commands),
+  )
   const agent: number[] = []
   const kernel: number[] = []
   for (let change = 0; change < changes; change++) {
@@ -72,7 +77,7 @@ async function measureRules(size: number): Promise<string> {
     agent.push(
       cpuOf(() => {
         const after = rulesOf(new Map(services))
-        transaction = ruleChanges([{ before: rules, after }]).commands
+        transaction = ruleChanges([{ before: rules, after }], ipv4Rules).commands
         rules = after
       }),
     )

@@ -114,7 +114,7 @@ async function bareNode(t: Ending, wire: OwnSpace, plan: AddressPlan, { number, 
   await space.run('ip', 'link', 'add', 'pods', 'address', bridgeMac, 'up', 'type', 'bridge')
   await addAddress(space, `${pods}1/${podBits}`, 'pods')
   await space.run('sysctl', '-qw', ...plan.settings)
-  const table = nftTable(await space.tool('nft'), undefined, family)
+  const table = nftTable(family, await space.tool('nft'))
   const ranges = { clusterCIDR: plan.podRange, serviceCIDR: plan.serviceRange }
   const place = { nodeName: name, zone, ...ranges, addresses: [address], family }
   const rules = rulesOfServices(place)

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { ipv4Rules } from '../../../agent/network/rule-family.ts'
 import { ownSpace, whyNoFlows } from '../../../test/support/own-space.ts'
 import { conntrackFlows, flowIn } from './conntrack.ts'
 
@@ -17,7 +18,7 @@ test('flows are picked, each address and endpoint once, and a tool that is missi
   }
   for (const port of [40_000, 40_001, 40_002]) await entry(port, '10.244.1.2')
   await entry(40_003, '10.244.1.3')
-  const flows = conntrackFlows(await space.tool('conntrack'))
+  const flows = conntrackFlows(ipv4Rules, await space.tool('conntrack'))
   const gone = (await flows.list(() => true, 10)).filter(({ endpoint }) => endpoint === '10.244.1.2')
   t.same(gone, [flow])
   for (const one of gone) await flows.remove(one)
@@ -26,7 +27,7 @@ test('flows are picked, each address and endpoint once, and a tool that is missi
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   const before = timers()
   await t.rejects(
-    conntrackFlows('/nonexistent/conntrack').list(() => true, 1),
+    conntrackFlows(ipv4Rules, '/nonexistent/conntrack').list(() => true, 1),
     {
       message: '/nonexistent/conntrack is not installed',
     },

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { ipv4Rules, type RuleFamily } from '../../network/rule-family.ts'
+import type { RuleFamily } from '../../network/rule-family.ts'
 import type { FlowTable } from '../../network/services/flow-cleaner.ts'
 import type { UdpFlow } from '../../network/services/stale-flows.ts'
 import { MissingTool, runTool } from './run-tool.ts'
@@ -12,7 +12,7 @@ const listMs = 60_000
 const nothingFound = 1
 
 /** Rejects with `MissingTool` where the package conntrack is not installed. `family`: of the flows. */
-export function conntrackFlows(conntrack = 'conntrack', { family }: RuleFamily = ipv4Rules): FlowTable {
+export function conntrackFlows({ family }: RuleFamily, conntrack = 'conntrack'): FlowTable {
   const ofFamily = family === 'IPv4' ? [] : ['-f', 'ipv6']
   return {
     // Line by line: the table may have 262,144 entries (nf_conntrack_max).

@@ -4,7 +4,7 @@ import { type OwnSpace, ownSpace, whyNoRules } from '../../../test/support/own-s
 import { eventually } from '../../../test/support/wait.ts'
 import { baseRules } from '../../network/base-rules.ts'
 import { allRules } from '../../network/rule-changes.ts'
-import { ipv6Rules } from '../../network/rule-family.ts'
+import { ipv4Rules, ipv6Rules } from '../../network/rule-family.ts'
 import type { RuleSet } from '../../network/rule-set.ts'
 import { nftTable } from './nft.ts'
 import { nftIPv6Guard } from './nft-ipv6-guard.ts'
@@ -79,7 +79,7 @@ test('a table that another program changed or removed is put in place again', { 
   const listed = () => machine.run('nft', 'list', 'table', 'ip6', 'bramble')
   const before = await listed()
   t.match(before, /iifname "another" drop/, 'a bridge that is not there yet')
-  const table = nftTable(await machine.tool('nft'), guard.observe)
+  const table = nftTable(ipv4Rules, await machine.tool('nft'), guard.observe)
   await machine.run('nft', 'flush', 'chain', 'ip6', 'bramble', 'forward')
   await table.isIntact(true)
   t.equal(await listed(), before)
@@ -165,7 +165,7 @@ test('rules of a fleet with IPv6 and the guard replace each other, and one of th
   const { machine, tools } = await withPods(t)
   let isOpen = false
   const guard = nftIPv6Guard('/', tools, () => isOpen)
-  const table = guard.inTurn(nftTable(tools.nft, undefined, ipv6Rules))
+  const table = guard.inTurn(nftTable(ipv6Rules, tools.nft))
   const listed = () => machine.run('nft', 'list', 'table', 'ip6', 'bramble')
   await guard.close('pods')
   isOpen = true

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { ipv4Rules } from '../../../agent/network/rule-family.ts'
 import { ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
 import { baseRules } from '../../network/base-rules.ts'
 import { type LocalPod, policyRules } from '../../network/policies/policy-rules.ts'
@@ -13,7 +14,7 @@ const pod = (name: string, ip: string, namespace = 'shop'): LocalPod => ({
 test('the pods that the kernel isolates are read from its rules', { skip: whyNoRules() }, async (t) => {
   const nft = await (await ownSpace(t)).tool('nft')
   t.same(await isolatedPods(nft), [], 'without a table')
-  const table = nftTable(nft)
+  const table = nftTable(ipv4Rules, nft)
   const message = {
     ...{ epoch: 'e', version: 1, namespaces: ['shop'], sets: [] },
     policies: [
@@ -22,10 +23,10 @@ test('the pods that the kernel isolates are read from its rules', { skip: whyNoR
     ],
   }
   const pods = [pod('db.0', '10.244.1.12'), pod('web', '10.244.1.9'), pod('new', '10.244.1.5', 'other')]
-  const rules = policyRules(message, new Map(pods.map((one) => [one.name, one])))
-  await table.apply(allRules(undefined, [baseRules]).commands)
+  const rules = policyRules(message, new Map(pods.map((one) => [one.name, one])), ipv4Rules)
+  await table.apply(allRules(undefined, [baseRules], ipv4Rules).commands)
   t.same(await isolatedPods(nft), [], 'without policies')
-  await table.apply(allRules(await table.list(), [baseRules, rules]).commands)
+  await table.apply(allRules(await table.list(), [baseRules, rules], ipv4Rules).commands)
   const directions = ['ingress', 'egress']
   t.same(await isolatedPods(nft), [
     { pod: undefined, address: '10.244.1.5', directions },

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { ipv4Rules } from '../../../agent/network/rule-family.ts'
 import { seededRandom } from '../../../daemon/testing/seeded-random.ts'
 import { ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
 import { baseRules } from '../../network/base-rules.ts'
@@ -41,23 +42,26 @@ function drawn(random: () => number): RuleSet {
 
 test('the kernel has the same rules after changes as after putting all in place', { skip: whyNoRules() }, async (t) => {
   const [changing, placing] = [await ownSpace(t), await ownSpace(t)]
-  const [changed, placed] = [nftTable(await changing.tool('nft')), nftTable(await placing.tool('nft'))]
+  const [changed, placed] = [
+    nftTable(ipv4Rules, await changing.tool('nft')),
+    nftTable(ipv4Rules, await placing.tool('nft')),
+  ]
   const printed = async ({ run }: typeof changing) =>
     (await run('nft', '-s', 'list', 'table', 'ip', 'bramble'))
       .split(/\n(?=\t\w)/)
       .map((block) => block.replace(/[}\s]+$/, ''))
       .sort()
-  await changed.apply(allRules(undefined, [baseRules]).commands)
+  await changed.apply(allRules(undefined, [baseRules], ipv4Rules).commands)
   const random = seededRandom(7)
   let before = noRules
   for (let round = 0; round < 25; round++) {
     const after = drawn(random)
-    const { commands, retired } = ruleChanges([{ before, after }])
+    const { commands, retired } = ruleChanges([{ before, after }], ipv4Rules)
     if (commands !== '') await changed.apply(commands)
-    if (retired.length > 0) await changed.apply(chainDeletion(retired))
-    const whole = allRules(await placed.list(), [baseRules, after])
+    if (retired.length > 0) await changed.apply(chainDeletion(retired, ipv4Rules))
+    const whole = allRules(await placed.list(), [baseRules, after], ipv4Rules)
     await placed.apply(whole.commands)
-    if (whole.retired.length > 0) await placed.apply(chainDeletion(whole.retired))
+    if (whole.retired.length > 0) await placed.apply(chainDeletion(whole.retired, ipv4Rules))
     t.same(await printed(changing), await printed(placing), `round ${round}`)
     before = after
   }
@@ -65,12 +69,12 @@ test('the kernel has the same rules after changes as after putting all in place'
 
 test('what packets filled outlives an agent that starts again', { skip: whyNoRules() }, async (t) => {
   const space = await ownSpace(t)
-  const table = nftTable(await space.tool('nft'))
+  const table = nftTable(ipv4Rules, await space.tool('nft'))
   const chain: RuleChain = { rules: ['ip saddr @clients accept'] }
   const wanted: RuleSet = { chains: new Map([['services-forward', chain]]), sets: new Map([['clients', dynamic]]) }
-  await table.apply(allRules(await table.list(), [baseRules, wanted]).commands)
+  await table.apply(allRules(await table.list(), [baseRules, wanted], ipv4Rules).commands)
   await space.run('nft', 'add element ip bramble clients { 192.0.2.7 }')
-  await table.apply(allRules(await table.list(), [baseRules, wanted]).commands)
+  await table.apply(allRules(await table.list(), [baseRules, wanted], ipv4Rules).commands)
   t.match(await space.run('nft', 'list', 'set', 'ip', 'bramble', 'clients'), /192\.0\.2\.7/)
 })
 
@@ -78,11 +82,11 @@ test('a table that another program removed is not intact, nor is one that it emp
   skip: whyNoRules(),
 }, async (t) => {
   const space = await ownSpace(t)
-  const table = nftTable(await space.tool('nft'))
+  const table = nftTable(ipv4Rules, await space.tool('nft'))
   const intact = async () => [await table.isIntact(false), await table.isIntact(true)]
   t.same(await intact(), [false, false])
   t.equal(await table.list(), undefined)
-  const { commands } = allRules(undefined, [baseRules])
+  const { commands } = allRules(undefined, [baseRules], ipv4Rules)
   await table.apply(commands)
   t.same(await intact(), [true, true])
   await space.run('nft', 'flush', 'table', 'ip', 'bramble')
@@ -95,11 +99,11 @@ test('a table that another program removed is not intact, nor is one that it emp
 
 test('other tables are neither listed nor touched', { skip: whyNoRules() }, async (t) => {
   const space = await ownSpace(t)
-  const table = nftTable(await space.tool('nft'))
+  const table = nftTable(ipv4Rules, await space.tool('nft'))
   await space.run('nft', 'add table ip other; add chain ip other forward; add table ip6 bramble')
   const before = await space.run('nft', 'list', 'ruleset')
   t.equal(await table.list(), undefined)
-  await table.apply(allRules(undefined, [baseRules]).commands)
+  await table.apply(allRules(undefined, [baseRules], ipv4Rules).commands)
   await table.remove()
   await table.remove()
   t.equal(await space.run('nft', 'list', 'ruleset'), before)
@@ -109,12 +113,12 @@ test('a transaction that nft refuses changes nothing, and the error names the ca
   skip: whyNoRules(),
 }, async (t) => {
   const space = await ownSpace(t)
-  const table = nftTable(await space.tool('nft'))
+  const table = nftTable(ipv4Rules, await space.tool('nft'))
   await t.rejects(table.apply('add table ip bramble\nadd rule ip bramble web drop\n'), {
     message: /^Cannot change table ip bramble: .*No such file or directory/,
   })
   t.equal(await table.list(), undefined)
-  await t.rejects(nftTable('/nonexistent/nft').list(), { message: '/nonexistent/nft is not installed' })
+  await t.rejects(nftTable(ipv4Rules, '/nonexistent/nft').list(), { message: '/nonexistent/nft is not installed' })
 })
 
 test('chains and sets are read from the lists that nft prints', async (t) => {
@@ -125,12 +129,12 @@ test('chains and sets are read from the lists that nft prints', async (t) => {
     line({ chain: { ...ours, name: 'forward' } }, { chain: { ...ours, table: 'filter', name: 'FORWARD' } }) +
     line({ set: { ...ours, name: 'clients', type: 'ipv4_addr', timeout: 600 } }) +
     line({ map: { ...ours, name: 'entries', type: ['ipv4_addr', 'inet_proto'], map: 'verdict' } })
-  t.same(existingIn(text), {
+  t.same(existingIn(text, ipv4Rules), {
     chains: ['forward'],
     sets: [
       { kind: 'set', name: 'clients', type: 'ipv4_addr', timeoutSeconds: 600 },
       { kind: 'map', name: 'entries', type: 'ipv4_addr . inet_proto : verdict' },
     ],
   })
-  t.equal(existingIn(line({ table: { family: 'ip6', name: 'bramble' } })), undefined)
+  t.equal(existingIn(line({ table: { family: 'ip6', name: 'bramble' } }), ipv4Rules), undefined)
 })

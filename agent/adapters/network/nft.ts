@@ -1,7 +1,7 @@
 /** The table of rules in the kernel, through nft(8). Its options and its JSON (libnftables-json(5)) appear here only. */
 import type { RuleTable } from '../../network/network-manager.ts'
 import type { ExistingRules, ExistingSet } from '../../network/rule-changes.ts'
-import { ipv4Rules, type RuleFamily } from '../../network/rule-family.ts'
+import type { RuleFamily } from '../../network/rule-family.ts'
 import { tableName } from '../../network/rule-set.ts'
 import { runTool, runToolOrThrow } from './run-tool.ts'
 
@@ -28,9 +28,9 @@ export type Listed = { readonly [kind: string]: unknown }
  * all tables that `isIntact` has listed; undefined: it has looked for a rule, and so should others. It must not reject.
  */
 export function nftTable(
+  family: RuleFamily,
   nft = 'nft',
   observe: (chains: string | undefined) => Promise<void> = async () => undefined,
-  family: RuleFamily = ipv4Rules,
 ): RuleTable {
   const { ip } = family
   const tried = `Cannot change table ${ip} ${tableName}`
@@ -62,7 +62,7 @@ export function nftTable(
 }
 
 /** The content of our table, in output of `nft -j`: a document for each command. Undefined: there is no such table. */
-export function existingIn(text: string, { ip }: RuleFamily = ipv4Rules): ExistingRules | undefined {
+export function existingIn(text: string, { ip }: RuleFamily): ExistingRules | undefined {
   const all = text.split('\n').flatMap(listed)
   const ours = (kind: string): readonly Listed[] =>
     all.flatMap((one) => {

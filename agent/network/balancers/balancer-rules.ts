@@ -1,5 +1,5 @@
 /** The rules of the addresses that this node holds for load balancers. */
-import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
+import type { RuleFamily } from '../rule-family.ts'
 import { noRules, type RuleSet } from '../rule-set.ts'
 import { addressesOf } from '../services/rule-text.ts'
 
@@ -8,7 +8,7 @@ import { addressesOf } from '../services/rule-text.ts'
  * SSH of the node that holds the address is not reachable there. Packets to a Service already have another destination
  * at this hook.
  */
-export function balancerRules(addresses: readonly string[], family: RuleFamily = ipv4Rules): RuleSet {
+export function balancerRules(addresses: readonly string[], family: RuleFamily): RuleSet {
   const own = addressesOf(family, addresses)
   if (own.length === 0) return noRules
   const rule = `${family.ip} daddr @balancer-ips meta l4proto { tcp, udp } reject`

@@ -9,7 +9,7 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
 import { type AddressProofs, provenNetworkOf, unprovenAddresses } from '../probes/proven-network.ts'
-import { rulesOf } from '../rule-family.ts'
+import { ruleFamilies } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type WireguardLink, wireguardSync } from '../wireguard/wireguard-sync.ts'
 import { holdEarlierRoutes } from './earlier-routes.ts'
@@ -172,7 +172,7 @@ function setRules(
   podLink: string | undefined,
 ): void {
   link.set(podLink)
-  for (const family of ipFamilies) rules[family].set(wanted && peerRules(wanted, rulesOf[family], podLink))
+  for (const family of ipFamilies) rules[family].set(wanted && peerRules(wanted, ruleFamilies[family], podLink))
 }
 
 type Wants = { readonly isOn: boolean; readonly withIPv6: boolean }

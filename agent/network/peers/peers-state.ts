@@ -34,7 +34,7 @@ export const newPeersState: PeersState = {
 export type ReceivedNetwork = {
   readonly isOn: boolean
   readonly form: PodNetworkForm
-  /** Of this node: pods of the fleet do not all move at once. */
+  /** How long the pods of this node wait: those of a fleet do not all move at once. */
   readonly delayMs: number
   readonly nowMs: number
 }

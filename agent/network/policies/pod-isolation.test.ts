@@ -8,7 +8,7 @@ import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { hostPortManager } from '../host-ports/host-port-manager.ts'
 import type { HostPortRules } from '../host-ports/host-port-rules.ts'
-import { rulesOf } from '../rule-family.ts'
+import { ruleFamilies } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type LocalPods, podIsolation } from './pod-isolation.ts'
 import { policyManager } from './policy-manager.ts'
@@ -40,7 +40,7 @@ function world(given: ReceivedPolicies) {
     hostPortManager({ reads, writes: { hostPortRules }, clock }),
     ...ipFamilies.map((family) => {
       const writes = { policyRules: policyRules[family], policiesReady: policiesReady[family] }
-      return policyManager({ family: rulesOf[family], reads, writes, clock })
+      return policyManager({ family: ruleFamilies[family], reads, writes, clock })
     }),
   ]
   const apply = (family: IPFamily) =>

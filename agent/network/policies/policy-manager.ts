@@ -4,14 +4,14 @@ import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
+import type { RuleFamily } from '../rule-family.ts'
 import type { LocalPods } from './pod-isolation.ts'
 import { noParts, type PolicyRules, policyRules } from './policy-rules.ts'
 import type { ReceivedPolicies } from './received-state.ts'
 
 export type PolicyManagerNeeds = {
   /** Family of the rules. Default: IPv4. */
-  readonly family?: RuleFamily
+  readonly family: RuleFamily
   readonly reads: {
     readonly policies: Reader<ReceivedPolicies>
     readonly localPods: Reader<LocalPods>
@@ -31,7 +31,7 @@ export type PolicyManagerNeeds = {
   readonly clock: Clock
 }
 
-export function policyManager({ family = ipv4Rules, reads, writes, clock }: PolicyManagerNeeds): Loop {
+export function policyManager({ family, reads, writes, clock }: PolicyManagerNeeds): Loop {
   const { policies, localPods, networkMessage, networkObstacle } = reads
   const isIPv4 = family.family === 'IPv4'
   const changed = alarm(clock)
@@ -42,7 +42,7 @@ export function policyManager({ family = ipv4Rules, reads, writes, clock }: Poli
     const message = hasFamily && networkObstacle.get() === undefined ? policies.get() : undefined
     const { pods, isComplete } = localPods.get()
     if (made.of !== message) made = { of: message, parts: noParts() }
-    writes.policyRules.set(typeof message === 'object' ? policyRules(message, pods, made.parts, family) : undefined)
+    writes.policyRules.set(typeof message === 'object' ? policyRules(message, pods, family, made.parts) : undefined)
     writes.policiesReady.set(isComplete || (isIPv4 ? typeof message !== 'object' : !hasFamily))
   }
 

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { PoliciesMessage, PolicyRuleState, PolicyState } from '../../../api/network/node-policies.ts'
 import { ruleChanges } from '../rule-changes.ts'
-import { ipv6Rules } from '../rule-family.ts'
+import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import { noRules } from '../rule-set.ts'
 import { type LocalPod, noParts, policyRules } from './policy-rules.ts'
 
@@ -19,7 +19,7 @@ const message = (policies: readonly PolicyState[], sets: PoliciesMessage['sets']
   sets: [...sets],
 })
 const made = (policies: readonly PolicyState[], ...pods: readonly LocalPod[]) =>
-  policyRules(message(policies), new Map(pods.map((one) => [one.name, one])))
+  policyRules(message(policies), new Map(pods.map((one) => [one.name, one])), ipv4Rules)
 const elements = (rules: ReturnType<typeof made>, set: string) => [...(rules.sets.get(set)?.elements ?? [])]
 
 test('without a policy that selects a pod of this node there are no rules', (t) => {
@@ -152,6 +152,7 @@ test('egress looks at destinations, and a named port at the addresses that have 
       ],
     ),
     new Map([['web', pod('web', '10.244.1.5')]]),
+    ipv4Rules,
   )
   t.same(rules.chains.get('egress-policy/shop/p')?.rules, [
     'ip daddr @policy-peers-ab udp dport { 53 } accept',
@@ -192,8 +193,12 @@ test('a peer that comes or goes changes one element', (t) => {
     policyRules(
       message([policy('p', { ingress: [rule] })], [{ name: 'ab', kind: 'address', elements: [...ips] }]),
       new Map([['web', pod('web', '10.244.1.5')]]),
+      ipv4Rules,
     )
-  const { commands } = ruleChanges([{ before: of('10.244.2.1', '10.244.2.2'), after: of('10.244.2.2', '10.244.2.3') }])
+  const { commands } = ruleChanges(
+    [{ before: of('10.244.2.1', '10.244.2.2'), after: of('10.244.2.2', '10.244.2.3') }],
+    ipv4Rules,
+  )
   t.same(commands.trim().split('\n'), [
     'delete element ip bramble policy-peers-ab { 10.244.2.1 }',
     'add element ip bramble policy-peers-ab { 10.244.2.3 }',
@@ -206,9 +211,9 @@ test('a pod that starts or ends leaves the chains of policies as they are', (t) 
   const parts = noParts()
   const one = new Map([['web', pod('web', '10.244.1.5')]])
   const two = new Map([...one, ['db', pod('db', '10.244.1.6')]])
-  const [before, after] = [policyRules(all, one, parts), policyRules(all, two, parts)]
+  const [before, after] = [policyRules(all, one, ipv4Rules, parts), policyRules(all, two, ipv4Rules, parts)]
   t.equal(before.chains.get('ingress-policy/shop/deny'), after.chains.get('ingress-policy/shop/deny'))
-  const { commands } = ruleChanges([{ before, after }])
+  const { commands } = ruleChanges([{ before, after }], ipv4Rules)
   t.same(commands.trim().split('\n'), [
     'add chain ip bramble ingress-pod/shop/db',
     'add element ip bramble policy-self { 10.244.1.6 . 10.244.1.6 }',
@@ -217,7 +222,7 @@ test('a pod that starts or ends leaves the chains of policies as they are', (t) 
     'add rule ip bramble ingress-pod/shop/db drop',
   ])
   t.match(
-    ruleChanges([{ before: noRules, after }]).commands,
+    ruleChanges([{ before: noRules, after }], ipv4Rules).commands,
     /add chain ip bramble policies-egress \{ type filter hook/,
   )
   t.end()
@@ -233,6 +238,7 @@ test('two pods of one name each have the policies that select them', (t) => {
       ['uid-1', pod('db', '10.244.1.5')],
       ['uid-2', pod('db', '10.244.1.6', { labels: { app: 'new' } })],
     ]),
+    ipv4Rules,
   )
   const rulesOf = (ip: string) => {
     const verdict = rules.sets.get('ingress-pods')?.elements?.get(ip) ?? ''
@@ -280,7 +286,7 @@ test('IPv6 rules are for the pods that have such an address, with the addresses 
       pod('old', '10.244.1.6', { labels: { app: 'web' } }),
     ].map((one) => [one.name, one]),
   )
-  const rules = policyRules(message([web], sets), pods, noParts(), ipv6Rules)
+  const rules = policyRules(message([web], sets), pods, ipv6Rules)
   const { chains } = rules
   t.same([...rules.pods.keys()], ['web'])
   t.same(chains.get('policies-ingress')?.rules, [
@@ -309,18 +315,18 @@ test('IPv6 rules are for the pods that have such an address, with the addresses 
   const everywhere = policy('all', {
     ingress: [{ peers: { sets: [], ranges: [], ipv6Ranges: ['::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'] } }],
   })
-  const open = policyRules(message([everywhere]), pods, noParts(), ipv6Rules)
+  const open = policyRules(message([everywhere]), pods, ipv6Rules)
   t.same(open.chains.get('ingress-policy/shop/all')?.rules, ['accept'])
-  t.same(policyRules(message([everywhere]), pods).chains.get('ingress-policy/shop/all')?.rules, [])
+  t.same(policyRules(message([everywhere]), pods, ipv4Rules).chains.get('ingress-policy/shop/all')?.rules, [])
   t.end()
 })
 
 test('a pod whose policies are not known has no connections by IPv6, and a second one of its name has its own chain', (t) => {
   const twice = [pod('a', '10.244.1.5', { ipv6: 'fd00::5' }), pod('b', '10.244.1.6', { ipv6: 'fd00::6', name: 'a' })]
   const pods = new Map(twice.map((one, index) => [String(index), one]))
-  const closed = policyRules({ ...message([]), namespaces: [] }, pods, noParts(), ipv6Rules)
+  const closed = policyRules({ ...message([]), namespaces: [] }, pods, ipv6Rules)
   t.same([...(closed.sets.get('egress-pods')?.elements ?? [])].at(0), ['fd00::5', 'drop'])
-  const { sets } = policyRules(message([policy('deny', { ingress: [] })]), pods, noParts(), ipv6Rules)
+  const { sets } = policyRules(message([policy('deny', { ingress: [] })]), pods, ipv6Rules)
   t.same(
     [...(sets.get('ingress-pods')?.elements ?? [])],
     [

@@ -4,7 +4,7 @@
  */
 import type { PeerSetState, PoliciesMessage, PolicyRuleState, PolicyState } from '../../../api/network/node-policies.ts'
 import { type Labels, labelMatcher, requirementsOf } from '../../../api/selectors.ts'
-import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
+import type { RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
 import { isolationMap, podChain, policyChain } from './policy-chains.ts'
 import { type Direction, directions, entryChains } from './policy-entry.ts'
@@ -62,8 +62,8 @@ export function noParts(): PolicyParts {
 export function policyRules(
   message: PoliciesMessage,
   pods: ReadonlyMap<string, LocalPod>,
+  family: RuleFamily,
   parts: PolicyParts = noParts(),
-  family: RuleFamily = ipv4Rules,
 ): PolicyRules {
   const known = new Set(message.namespaces)
   const byNamespace = groupByNamespace(message.policies)

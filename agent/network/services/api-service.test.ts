@@ -1,11 +1,13 @@
 import { test } from 'tap'
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
+import { ipv4Rules } from '../rule-family.ts'
 import { aService } from '../testing/services.ts'
 import { apiService } from './api-service.ts'
 import { rulesOfServices } from './rules-of-services.ts'
 
 const node = {
   nodeName: 'pi-1',
+  family: ipv4Rules,
   zone: '',
   addresses: [],
   clusterCIDR: '10.244.0.0/16',

@@ -1,6 +1,6 @@
 /** Where this node reaches the controllers of its fleet: no Service may lead its connections to them elsewhere. */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { ipv4Rules, isAddressOf, type RuleFamily } from '../rule-family.ts'
+import { isAddressOf, type RuleFamily } from '../rule-family.ts'
 
 /** `IP:PORT`, over TCP; of an IPv6 address without brackets. */
 export type ControllerSocket = string
@@ -14,7 +14,7 @@ const usualPorts: { readonly [protocol: string]: string } = { 'https:': '443', '
 export function controllerAddresses(
   urls: readonly string[],
   services: ReadonlyMap<string, ServiceState>,
-  family: RuleFamily = ipv4Rules,
+  family: RuleFamily,
 ): readonly ControllerSocket[] {
   const all = urls.flatMap((url) => (URL.canParse(url) ? [new URL(url)] : []))
   const known = services.get('default/kubernetes')?.endpoints.flatMap(({ addresses }) => addresses) ?? []

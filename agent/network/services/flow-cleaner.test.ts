@@ -2,6 +2,7 @@ import { type Test, test } from 'tap'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { ipv4Rules } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { flowCleaner } from './flow-cleaner.ts'
@@ -26,6 +27,7 @@ function running(t: Test, ...flows: UdpFlow[]) {
   const appliedRules = cell<readonly RuleSet[]>([])
   const clock = fakeClock()
   const { run } = flowCleaner({
+    family: ipv4Rules,
     flows: {
       async list(isWanted, most) {
         kernel.lists++

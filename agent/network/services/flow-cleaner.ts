@@ -4,7 +4,7 @@ import type { Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
+import type { RuleFamily } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import type { ServiceRules } from './service-manager.ts'
 import { areSameTargets, isStaleFlow, type UdpFlow, type UdpTargets, udpTargets } from './stale-flows.ts'
@@ -19,7 +19,7 @@ export interface FlowTable {
 
 export type FlowCleanerNeeds = {
   /** Family of the rules and flows. Default: IPv4. */
-  readonly family?: RuleFamily
+  readonly family: RuleFamily
   readonly flows: FlowTable
   readonly reads: {
     readonly serviceRules: Reader<ServiceRules | undefined>
@@ -35,7 +35,7 @@ const mostRemoved = 200
 const mostLists = 20
 const retryMs = 30_000
 
-export function flowCleaner({ flows, reads, clock, log, family = ipv4Rules }: FlowCleanerNeeds): Loop {
+export function flowCleaner({ flows, reads, clock, log, family }: FlowCleanerNeeds): Loop {
   const changed = alarm(clock)
   /** Undefined: there may be flows of before this agent. */
   let cleaned: UdpTargets | undefined

@@ -1,12 +1,13 @@
 import { test } from 'tap'
 import { jumpPoints } from '../base-rules.ts'
 import { ruleChanges } from '../rule-changes.ts'
-import { ipv6Rules } from '../rule-family.ts'
+import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { rulesOfServices } from './rules-of-services.ts'
 
 const node = {
   nodeName: 'pi-01',
+  family: ipv4Rules,
   zone: '',
   clusterCIDR: '10.244.0.0/16',
   serviceCIDR: '10.96.0.0/12',
@@ -32,7 +33,7 @@ test('a change of one Service changes the rules of that one only', async (t) => 
   const before = table(shop(web, other))
   const after = table(shop({ ...web, endpoints: [] }, other))
   t.equal(after.chains.get('cluster-shop/other/tcp/80'), before.chains.get('cluster-shop/other/tcp/80'))
-  t.same(ruleChanges([{ before, after }]).commands.split('\n').slice(0, -1), [
+  t.same(ruleChanges([{ before, after }], ipv4Rules).commands.split('\n').slice(0, -1), [
     'flush chain ip bramble cluster-shop/web/tcp/80',
     'delete element ip bramble service-ips { 10.96.0.7 . tcp . 80 : goto cluster-shop/web/tcp/80 }',
     'delete element ip bramble hairpin-ips { 10.244.1.2 . 10.244.1.2 }',

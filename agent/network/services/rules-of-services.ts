@@ -2,7 +2,7 @@
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import { forwardMark } from '../peers/peer-rules.ts'
-import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
+import type { RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
 import {
   isMasqueraded,
@@ -46,7 +46,7 @@ export function rulesOfServices(
   pieces: ServicePieces = new WeakMap(),
 ): (services: StatesByName) => RuleSet {
   const fixed = fixedChains(node)
-  const defined = definitions(node.family ?? ipv4Rules)
+  const defined = definitions(node.family)
   let last: { readonly pieces: readonly ServicePiece[]; readonly sets: RuleSet['sets'] } | undefined
   return (services) => {
     // In the order of names: where two Services claim one address and port, every node gives it to the same one.
@@ -111,7 +111,7 @@ const pass = `meta mark set meta mark or ${forwardMark}`
  * on behind the jump: a Local Service without endpoints here is refused only after pods and the node itself had their turn.
  */
 function fixedChains(node: ServiceNode): ReadonlyMap<string, RuleChain> {
-  const { clusterCIDR, serviceCIDR, family = ipv4Rules } = node
+  const { clusterCIDR, serviceCIDR, family } = node
   const { ip, loopback } = family
   const destination = `${ip} daddr . meta l4proto . th dport`
   // Every address of the node but those of loopback: addresses come and go with DHCP, and rules that name none stay right.

@@ -4,7 +4,7 @@ import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
-import { ipv6Rules, type RuleFamily } from '../rule-family.ts'
+import { ipv4Rules, ipv6Rules, type RuleFamily } from '../rule-family.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { openServiceManager, type ServiceRules } from './service-manager.ts'
 
@@ -40,7 +40,7 @@ async function running(t: Test, given: Given) {
   const clock = fakeClock()
   const loop = await openServiceManager({
     nodeName: 'pi-1',
-    ...(given.family && { family: given.family }),
+    family: given.family ?? ipv4Rules,
     reads: { networkMessage, serviceStates, networkCurrent, silentNodes },
     writes: { serviceRules, rulesCurrent },
     clock,

@@ -5,7 +5,7 @@ import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
-import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
+import type { RuleFamily } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { controllerAddresses } from './controller-addresses.ts'
 import { ipv6Services } from './ipv6-services.ts'
@@ -20,7 +20,7 @@ export type ServiceRules = RuleSet & { readonly services: ServiceStates['service
 export type ServiceManagerNeeds = {
   readonly nodeName: string
   /** Family of the rules. Default: IPv4. */
-  readonly family?: RuleFamily
+  readonly family: RuleFamily
   /** URLs of the controllers: their API and MQTT. */
   readonly controllerUrls?: () => readonly string[]
   readonly reads: {
@@ -44,7 +44,7 @@ export type ServiceManagerNeeds = {
  * first. Messages that arrive together, as after a connection, are one change.
  */
 export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Loop> {
-  const { nodeName, family = ipv4Rules, controllerUrls = () => [], reads, writes, clock } = needs
+  const { nodeName, family, controllerUrls = () => [], reads, writes, clock } = needs
   const inFamily = family.family === 'IPv4' ? (services: ServiceStates['services']) => services : ipv6Services()
   const changed = alarm(clock)
   let made: { readonly of: string; readonly pieces: ServicePieces; readonly rulesOf: RulesOf } | undefined

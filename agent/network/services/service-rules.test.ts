@@ -1,11 +1,12 @@
 import { test } from 'tap'
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { ipv6Rules } from '../rule-family.ts'
+import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { serviceRules } from './service-rules.ts'
 
 const node = {
   nodeName: 'pi-01',
+  family: ipv4Rules,
   zone: '',
   clusterCIDR: '10.244.0.0/16',
   serviceCIDR: '10.96.0.0/12',

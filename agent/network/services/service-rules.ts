@@ -1,7 +1,6 @@
 /** What one Service adds to the table of rules on this node (behaviour: pkg/proxy/nftables/proxier.go). */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { rangeHas } from '../../../api/text/address-block.ts'
-import { ipv4Rules } from '../rule-family.ts'
 import type { ControllerSocket } from './controller-addresses.ts'
 import { endpointChains } from './endpoint-chains.ts'
 import { addressesOf, isLabel, rangesOf } from './rule-text.ts'
@@ -35,7 +34,7 @@ type Entry = {
 
 /** Nothing for a Service whose address no packet has: it is headless, a name only, or not of the family; nor for one of another proxy. */
 export function serviceRules(service: ServiceState, node: ServiceNode): ServicePiece {
-  const { family = ipv4Rules } = node
+  const { family } = node
   const [clusterIP] = addressesOf(family, service.clusterIPs)
   if (clusterIP === undefined || service.type === 'ExternalName' || service.proxiedElsewhere) return noPiece
   if (!isLabel(service.namespace) || !isLabel(service.name)) return noPiece
@@ -53,7 +52,7 @@ function portRules(
   node: ServiceNode,
 ): ServicePiece {
   const { internalTrafficPolicy, externalTrafficPolicy } = service
-  const { family = ipv4Rules } = node
+  const { family } = node
   const protocol = given.protocol === 'UDP' ? 'udp' : 'tcp'
   const name = `${service.namespace}/${service.name}/${protocol}/${given.port}`
   const mayClaim = (ip: string) => isClaimable(ip, protocol, given.port, node)
@@ -133,10 +132,7 @@ function refusal({ exist }: Entry): string {
  * Cluster: the endpoint may be on another node, so that answers have to come back through this one. Local: the address of the
  * client is kept; pods, and the node itself, use all endpoints, as if a load balancer outside had received their packets.
  */
-function externalChain(
-  { name, policy, usable }: Entry,
-  { clusterCIDR, family = ipv4Rules }: ServiceNode,
-): ServicePiece {
+function externalChain({ name, policy, usable }: Entry, { clusterCIDR, family }: ServiceNode): ServicePiece {
   const toAll = `goto ${chainOf('cluster', name)}`
   const rules =
     policy === 'Cluster'
@@ -159,7 +155,7 @@ function firewall(
   balancers: readonly string[],
   keyOf: (ip: string) => string,
   sourceRanges: readonly string[] | undefined,
-  { addresses, family = ipv4Rules }: ServiceNode,
+  { addresses, family }: ServiceNode,
 ): ServicePiece {
   const ranges = rangesOf(family, sourceRanges)
   // The controller leaves out ranges of the other family; where all are, it sends one that no client has (serviceState).

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { ipv6Rules } from '../rule-family.ts'
+import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { areSameTargets, isStaleFlow, udpTargets } from './stale-flows.ts'
 
@@ -17,7 +17,7 @@ const flow = (address: string, port: number, endpoint: string, endpointPort = 53
 const here = endpointOn('pi-1', '10.244.1.2')
 
 test('a flow to an endpoint that is gone is stale, by each address and port of the Service', async (t) => {
-  const targets = udpTargets([dns(here)])
+  const targets = udpTargets([dns(here)], ipv4Rules)
   for (const [address, port] of [
     ['10.96.0.10', 53],
     ['192.0.2.1', 53],
@@ -33,14 +33,14 @@ test('a flow to an endpoint that is gone is stale, by each address and port of t
 
 test('endpoints that end keep their flows while they serve', async (t) => {
   const ending = endpointOn('pi-1', '10.244.1.9', { ready: false, serving: true, terminating: true })
-  const targets = udpTargets([dns(here, ending)])
+  const targets = udpTargets([dns(here, ending)], ipv4Rules)
   t.equal(isStaleFlow(flow('10.96.0.10', 53, '10.244.1.9'), targets), false)
-  const ended = udpTargets([dns(here, { ...ending, serving: false })])
+  const ended = udpTargets([dns(here, { ...ending, serving: false })], ipv4Rules)
   t.equal(isStaleFlow(flow('10.96.0.10', 53, '10.244.1.9'), ended), true)
 })
 
 test('flows of a Service without endpoints, and those of TCP, are left', async (t) => {
-  const targets = udpTargets([dns(), aService({ addresses: [here] })])
+  const targets = udpTargets([dns(), aService({ addresses: [here] })], ipv4Rules)
   t.equal(isStaleFlow(flow('10.96.0.10', 53, '10.244.1.3'), targets), false)
   t.equal(isStaleFlow(flow('10.96.0.7', 80, '10.244.1.3'), targets), false)
 })
@@ -51,17 +51,17 @@ test('flows to the ClusterIP of a Service are not stale because another Service 
     [greedy, dns(here)],
     [dns(here), greedy],
   ]) {
-    t.equal(isStaleFlow(flow('10.96.0.10', 53, '10.244.1.2'), udpTargets(services)), false)
+    t.equal(isStaleFlow(flow('10.96.0.10', 53, '10.244.1.2'), udpTargets(services, ipv4Rules)), false)
   }
 })
 
 test('targets are the same while the endpoints that serve are', async (t) => {
   const there = endpointOn('pi-2', '10.244.2.2')
-  t.ok(areSameTargets(udpTargets([dns(here, there)]), udpTargets([dns(there, here)])))
-  t.ok(areSameTargets(udpTargets([dns(here)]), udpTargets([dns({ ...here, ready: false })])))
-  t.notOk(areSameTargets(udpTargets([dns(here)]), udpTargets([dns(there)])))
-  t.notOk(areSameTargets(udpTargets([dns(here)]), udpTargets([dns(here, there)])))
-  t.notOk(areSameTargets(udpTargets([dns(here)]), udpTargets([])))
+  t.ok(areSameTargets(udpTargets([dns(here, there)], ipv4Rules), udpTargets([dns(there, here)], ipv4Rules)))
+  t.ok(areSameTargets(udpTargets([dns(here)], ipv4Rules), udpTargets([dns({ ...here, ready: false })], ipv4Rules)))
+  t.notOk(areSameTargets(udpTargets([dns(here)], ipv4Rules), udpTargets([dns(there)], ipv4Rules)))
+  t.notOk(areSameTargets(udpTargets([dns(here)], ipv4Rules), udpTargets([dns(here, there)], ipv4Rules)))
+  t.notOk(areSameTargets(udpTargets([dns(here)], ipv4Rules), udpTargets([], ipv4Rules)))
 })
 
 test('targets of IPv6 are its addresses and endpoints', async (t) => {

@@ -1,6 +1,6 @@
 /** Flows of UDP that the kernel still leads to endpoints that are gone (pkg/proxy/conntrack/cleanup.go). */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
+import type { RuleFamily } from '../rule-family.ts'
 import { addressesOf } from './rule-text.ts'
 
 /** UDP flows from any client. TCP flows end by themselves: an endpoint that is gone resets them or they time out. */
@@ -21,7 +21,7 @@ export type UdpTargets = {
 }
 
 /** Policies and zones do not count: a change of the Service leaves flows as they are, as it does those of TCP. */
-export function udpTargets(services: Iterable<ServiceState>, family: RuleFamily = ipv4Rules): UdpTargets {
+export function udpTargets(services: Iterable<ServiceState>, family: RuleFamily): UdpTargets {
   const ofFamily = (addresses: readonly string[] | undefined) => addressesOf(family, addresses)
   const byAddress = new Map<string, ReadonlySet<string>>()
   const byNodePort = new Map<number, ReadonlySet<string>>()

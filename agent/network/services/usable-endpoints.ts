@@ -1,6 +1,6 @@
 /** Which endpoints of a Service's port a node sends packets to (pkg/proxy/topology.go, CategorizeEndpoints). */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { ipv4Rules, isAddressOf, type RuleFamily } from '../rule-family.ts'
+import { isAddressOf, type RuleFamily } from '../rule-family.ts'
 
 export type ServicePortState = ServiceState['ports'][number]
 
@@ -25,7 +25,7 @@ export type NodePlace = {
   /** Nodes that do not answer this one, while there is no controller to judge them. Default: none. */
   readonly silentNodes?: readonly string[]
   /** Family of the table that the endpoints are for. Default: IPv4. */
-  readonly family?: RuleFamily
+  readonly family: RuleFamily
 }
 
 export type UsedPolicies = {
@@ -50,7 +50,7 @@ const none: UsableEndpoints = { cluster: [], local: [], reachable: [], exist: fa
 
 /** All endpoints behind a port, each address once. Addresses and ports that a packet cannot have are left out. */
 export function endpointsOf(service: ServiceState, port: ServicePortState, place: NodePlace): PortEndpoint[] {
-  const { nodeName, silentNodes = [], family = ipv4Rules } = place
+  const { nodeName, silentNodes = [], family } = place
   const found = new Map<string, PortEndpoint>()
   for (const { ports, addresses } of service.endpoints) {
     const target = ports.find(({ name = '', protocol }) => name === (port.name ?? '') && protocol === port.protocol)
