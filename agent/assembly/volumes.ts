@@ -43,6 +43,7 @@ export function assembleVolumes(parts: VolumeParts): {
   const orders = volumeOrders({
     trash: disk.trash,
     moves: disk.moves,
+    onRelease: disk.onRelease,
     stores: knownStores(volumes.dataDirectory),
     controlPlane,
     event,

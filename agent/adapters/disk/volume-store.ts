@@ -52,6 +52,8 @@ export interface DiskVolumes extends VolumeStore {
   readonly trash: VolumeTrash
   readonly pools: VolumePools
   readonly moves: VolumeMoves & VolumeCopies
+  /** Called when a pod has given up its volumes: an order that it held up can be carried out. One listener. */
+  onRelease(listener: () => void): void
 }
 
 export type VolumeStoreOptions = {
@@ -117,6 +119,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     return target
   }
 
+  let released = () => {}
   const remove = async (podUID: string, signal?: AbortSignal) => {
     claims.stop(podUID)
     // What is mounted of a driver's volume for a container is below the folder of the pod: it goes before the volume.
@@ -124,10 +127,14 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     await csi.remove(podUID)
     await removeUnmounted(podUID, [aside(podUID), onDisk(podUID), join(messages, safe(podUID))], signal)
     await releaseShares(claims)
+    released()
   }
 
   return {
     pools,
+    onRelease(listener) {
+      released = listener
+    },
     trash: diskTrash({ pools, discard: claims.discard }),
     moves: diskMoves({ pools, whileUnused: claims.whileUnused }),
     place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),

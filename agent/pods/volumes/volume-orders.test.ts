@@ -20,6 +20,7 @@ function aNode(t: Test, known: readonly string[] = []) {
   const mounted = new Set<string>()
   const saved: (readonly string[])[] = []
   const followed: (readonly string[])[] = []
+  let released = () => {}
   let [age, pool] = [0, { id: 'p', capacityBytes: 2 ** 40, availableBytes: 2 ** 39 }]
   let state: PoolState = { id: 'p', path: '/pool' }
   const events: string[] = []
@@ -48,6 +49,9 @@ function aNode(t: Test, known: readonly string[] = []) {
       },
       onChange: () => undefined,
     },
+    onRelease: (listener) => {
+      released = listener
+    },
     stores: { load: async () => known, save: async (stores) => void saved.push(stores) },
     controlPlane,
     event: ({ reason }) => void events.push(reason),
@@ -68,6 +72,7 @@ function aNode(t: Test, known: readonly string[] = []) {
       state = found
     },
     age: () => age,
+    release: () => released(),
     fill: () => {
       pool = { ...pool, availableBytes: 2 ** 38 }
     },
@@ -95,6 +100,30 @@ test('the orders of the known store are followed, and reported', async (t) => {
   t.match(reports.at(-1), { done: ['v2'] })
   await receive('a', [])
   t.match(reports.at(-1), { done: [], refused: [] })
+})
+
+test('orders for folders on shares are followed as those for pools', async (t) => {
+  const { receive, discarded, followed } = aNode(t, ['a'])
+  const share = { kind: 'nfs' as const, server: 'nas', path: '/export' }
+  const onShare = (uid: string, kind: string) => ({ ...anOrder(uid), kind, pool: '', share })
+  await receive('a', [], { orders: [onShare('v1', 'share-trash'), onShare('v2', 'share-delete')] })
+  t.same(discarded, ['v1', 'v2'])
+  t.same(followed.at(-1), [])
+})
+
+test('an order that a pod holds up is followed when the pod has given up its volumes', async (t) => {
+  const { receive, clock, discarded, mounted, followed, release } = aNode(t, ['a'])
+  mounted.add('v1')
+  await receive('a', ['v1'])
+  t.same(discarded, [])
+  mounted.delete('v1')
+  release()
+  await clock.settle()
+  t.same(discarded, ['v1'])
+  const count = followed.length
+  release()
+  await clock.settle()
+  t.equal(followed.length, count, 'nothing waits')
 })
 
 test('orders for moves are followed for a known store alone, again until they are gone, and reported', async (t) => {

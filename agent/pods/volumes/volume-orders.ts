@@ -29,6 +29,8 @@ import type { CountedVolume, KnownStores, PoolState, VolumeTrash } from './volum
 export type VolumeOrdersNeeds = {
   readonly trash: VolumeTrash
   readonly moves: VolumeMoves
+  /** A pod has given up its volumes: orders that wait for it are followed again. */
+  readonly onRelease: (listener: () => void) => void
   readonly stores: KnownStores
   readonly controlPlane: Pick<ControlPlane, 'reportStorage'>
   readonly event: (event: NodeEvent) => void
@@ -80,6 +82,8 @@ function orderFollower({ trash, moves, stores, clock, log }: VolumeOrdersNeeds) 
     }
   }
 
+  const isWaiting = () => refusals.size > 0 || moving.some(({ waits }) => waits !== undefined)
+
   return {
     /** Whether an order was carried out. `isCurrent`: no other message has come meanwhile, and no other controller. */
     async follow(
@@ -94,8 +98,8 @@ function orderFollower({ trash, moves, stores, clock, log }: VolumeOrdersNeeds) 
       for (const uid of refusals.keys()) if (!wanted.has(uid)) refusals.delete(uid)
       const all = message?.orders ?? []
       const isObeyed = message !== undefined && distrust(trust, message.store) === undefined
-      moving = await moves.follow(isObeyed ? all.filter(({ kind }) => kind !== 'trash') : [])
-      for (const order of all.filter(({ kind }) => kind === 'trash')) {
+      moving = await moves.follow(isObeyed ? all.filter(isOfMove) : [])
+      for (const order of all.filter((one) => !isOfMove(one))) {
         if (message === undefined || !isCurrent()) break
         if (finished.has(order.uid)) continue
         const reason = await follow(order, message.store, trust)
@@ -116,13 +120,18 @@ function orderFollower({ trash, moves, stores, clock, log }: VolumeOrdersNeeds) 
         return reason === undefined ? [] : [{ uid, reason }]
       }),
     }),
+    isWaiting,
     /** When to follow the same orders again. */
     waitMs() {
-      const isWaiting = refusals.size > 0 || moving.some(({ waits }) => waits !== undefined)
-      const waitMs = isWaiting ? retryMs : roundMs
+      const waitMs = isWaiting() ? retryMs : roundMs
       return Math.min(waitMs, (trust && trustWaitMs(trust, clock.monotonicMs())) ?? waitMs)
     },
   }
+}
+
+/** The one that puts the old copy of a moved volume in the trash is like others for the trash. */
+function isOfMove({ move }: NodeVolumeOrder): boolean {
+  return move !== undefined
 }
 
 export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
@@ -130,6 +139,9 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
   const bell = alarm(clock)
   moves.onChange(() => bell.ring())
   const follower = orderFollower(needs)
+  needs.onRelease(() => {
+    if (follower.isWaiting()) bell.ring()
+  })
   let store: string | undefined
   let message: VolumesMessage | undefined
   let usage: StorageUsage & Pick<StorageMessage, 'shares'> = {}
