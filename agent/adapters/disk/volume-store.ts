@@ -143,20 +143,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     placedAt: (podUID, name) => claims.placedAt(podUID, safe(name)),
     unmountParts: (podUID) =>
       described(`the volumes of pod ${podUID}`, async () => void (await unmountBelow([aside(podUID, 'parts')]))),
-    messageFile: (podUID, containerName, attempt) =>
-      described('the file for a termination message', async () => {
-        await messagesInMemory()
-        return await makeMessageFile(join(messages, safe(podUID), safe(containerName)), attempt)
-      }),
-    etcFile: (podUID, name, text) =>
-      described(`the file for /etc/${name}`, async () => {
-        await messagesInMemory()
-        return await writeEtcFile(join(messages, safe(podUID)), name, text)
-      }),
-    message: (podUID, containerName, attempt, most) =>
-      described('the termination message', () =>
-        readMessageFile(join(messages, safe(podUID), safe(containerName), String(attempt)), most),
-      ),
+    ...messageFiles(messages, messagesInMemory),
     saveToken: (podUID, id, token, { durable }) =>
       described('a token', async () => {
         await inMemory()
@@ -165,6 +152,28 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     savedToken: (podUID, id) => described('a saved token', () => readToken(tokenFolders(podUID), safe(id))),
     remove: (podUID, signal) => described(`the volumes of pod ${podUID}`, () => remove(podUID, signal)),
     podUIDs: () => podsIn([join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages], csi),
+  }
+}
+
+type MessageFiles = Pick<VolumeStore, 'messageFile' | 'etcFile' | 'message'>
+
+/** Files that are mounted in containers, in a folder in memory that `prepare` makes. */
+function messageFiles(messages: string, prepare: () => Promise<void>): MessageFiles {
+  return {
+    messageFile: (podUID, containerName, attempt) =>
+      described('the file for a termination message', async () => {
+        await prepare()
+        return await makeMessageFile(join(messages, safe(podUID), safe(containerName)), attempt)
+      }),
+    etcFile: (podUID, name, text) =>
+      described(`the file for /etc/${name}`, async () => {
+        await prepare()
+        return await writeEtcFile(join(messages, safe(podUID)), name, text)
+      }),
+    message: (podUID, containerName, attempt, most) =>
+      described('the termination message', () =>
+        readMessageFile(join(messages, safe(podUID), safe(containerName), String(attempt)), most),
+      ),
   }
 }
 

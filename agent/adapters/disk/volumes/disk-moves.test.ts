@@ -36,7 +36,7 @@ const huge: Room = { capacityBytes: 2 ** 40, availableBytes: 2 ** 39 }
 async function aMachine(t: Test) {
   const data = await mkdtemp(join(tmpdir(), 'bm-'))
   t.teardown(() => rm(data, { recursive: true, force: true }))
-  const state = { hasPod: false, room: huge }
+  const state = { hasPod: false, room: huge, patienceMs: 1 }
   const agent = () => {
     const pool = volumePool(dataPool(data))
     const moves = diskMoves({
@@ -47,6 +47,7 @@ async function aMachine(t: Test) {
       },
       room: async () => state.room,
       flush: async () => undefined,
+      patienceMs: state.patienceMs,
     })
     return { pool, moves }
   }
@@ -210,6 +211,22 @@ test('a pool without enough space refuses, and what is left goes', { skip }, asy
   await copy('send', 1)
   t.same(await to.moves.follow([order('remove')]), [{ uid: 'uid-pv', id, removed: true }])
   t.same(await readdir(join(to.path, '.bramble/incoming')), [])
+})
+
+test('a copy waits for its order, which may come after it', { skip }, async (t) => {
+  const { from, folder, order } = await twoMachines(t)
+  await fill(folder)
+  from.state.patienceMs = 60_000
+  const { moves } = from.agent()
+  let sent = 0
+  const count = async ({ length }: Buffer) => {
+    sent += length
+  }
+  const sending = moves.send({ uid: 'uid-pv', move: id, round: 1 }, count, signal)
+  await moves.follow([])
+  await moves.follow([order('send')])
+  await sending
+  t.ok(sent > 0)
 })
 
 test('copies are sent and received for orders alone, and end with them', { skip }, async (t) => {

@@ -2,6 +2,7 @@
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CopyResult, MoveReport, NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
+import { withinOr } from '../../../../daemon/deadline.ts'
 import { messageOf } from '../../../../daemon/errors.ts'
 import type { VolumeCopies, VolumeMoves, WantedCopy } from '../../../pods/volumes/volume-moves.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
@@ -21,6 +22,8 @@ export type DiskMovesNeeds = {
   readonly room?: (path: string) => Promise<Room | undefined>
   /** What was written there is on the disk. */
   readonly flush?: (folder: string) => Promise<void>
+  /** A copy waits so long for its order. */
+  readonly patienceMs?: number
 }
 
 /** By volume: of which move, and why. */
@@ -39,43 +42,14 @@ export function diskMoves({
   whileUnused,
   room = filesystemUsage(),
   flush = syncFilesystem,
+  patienceMs = 5_000,
 }: DiskMovesNeeds): VolumeMoves & VolumeCopies {
   const active = new Map<string, NodeVolumeOrder>()
-  /** Copies that are sent or received now, by volume. */
-  const running = new Map<string, Running>()
   /** Contents that were read, and why a copy cannot be received, by volume. */
   const contents = new Map<string, Map<string, string>>()
   const refusals: Refusals = new Map()
   let notify: () => void = () => undefined
-
-  const stopCopy = async (uid: string) => {
-    const copy = running.get(uid)
-    copy?.stop.abort()
-    await copy?.done.catch(() => undefined)
-  }
-
-  /** The part of one volume at a time. It ends with its order. */
-  const copying = async (
-    wanted: WantedCopy,
-    kinds: readonly string[],
-    outer: AbortSignal,
-    act: (order: NodeVolumeOrder, signal: AbortSignal) => Promise<void>,
-  ) => {
-    const { uid, move, round } = wanted
-    const order = active.get(uid)
-    if (order === undefined || !kinds.includes(order.kind) || order.move?.id !== move || order.move.round !== round)
-      throw new VolumeError(`no order asks for the copy ${round} of the move ${move}`)
-    if (running.has(uid)) throw new VolumeError('the volume is being copied already')
-    const stop = new AbortController()
-    const done = act(order, AbortSignal.any([outer, stop.signal]))
-    running.set(uid, { stop, done })
-    try {
-      await done
-    } finally {
-      running.delete(uid)
-      notify()
-    }
-  }
+  const copies = copiesUnderWay(active, patienceMs, () => notify())
 
   return {
     onChange(listener) {
@@ -86,7 +60,7 @@ export function diskMoves({
       for (const [uid, before] of active) {
         const now = wanted.get(uid)
         const isSame = now?.move?.id === before.move?.id && now?.move?.round === before.move?.round
-        if (!isSame || now?.kind !== before.kind) await stopCopy(uid)
+        if (!isSame || now?.kind !== before.kind) await copies.stop(uid)
         if (now === undefined) {
           for (const map of [contents, refusals]) map.delete(uid)
           await (await openedPool(pools, before).catch(() => undefined))?.moves.removeSnapshots(uid)
@@ -94,6 +68,7 @@ export function diskMoves({
         active.delete(uid)
       }
       for (const [uid, order] of wanted) active.set(uid, order)
+      copies.ordersChanged()
       const reports: MoveReport[] = []
       for (const order of wanted.values()) {
         const [uid, id] = [order.uid, order.move?.id ?? '']
@@ -106,7 +81,7 @@ export function diskMoves({
       return reports
     },
     send: (wanted, send, signal) =>
-      copying(wanted, ['send', 'hold'], signal, async (order, stop) => {
+      copies.run(wanted, ['send', 'hold'], signal, async (order, stop) => {
         const { uid, round } = { ...order, ...wanted }
         const { path, moves } = await openedPool(pools, order)
         const folder = await folderOfVolume(path, order)
@@ -123,13 +98,72 @@ export function diskMoves({
         if (isHeld && result !== undefined) await moves.saveSent(uid, wanted.move, result)
       }),
     receive: (wanted, next, signal) =>
-      copying(wanted, ['receive'], signal, (order, stop) =>
+      copies.run(wanted, ['receive'], signal, (order, stop) =>
         receiveInto({ pools, room, flush, refusals, hashes: knownOf(contents, wanted.uid) }, order, {
           wanted,
           next,
           signal: stop,
         }),
       ),
+  }
+}
+
+type CopyWork = (order: NodeVolumeOrder, signal: AbortSignal) => Promise<void>
+
+/** Copies that are sent or received now: one of each volume, which ends with its order. `active`: the orders, by volume. */
+function copiesUnderWay(active: ReadonlyMap<string, NodeVolumeOrder>, patienceMs: number, ended: () => void) {
+  const running = new Map<string, Running>()
+  const arrivals = changes()
+  return {
+    ordersChanged: arrivals.changed,
+    async stop(uid: string): Promise<void> {
+      const copy = running.get(uid)
+      copy?.stop.abort()
+      await copy?.done.catch(() => undefined)
+    },
+    async run(wanted: WantedCopy, kinds: readonly string[], outer: AbortSignal, work: CopyWork): Promise<void> {
+      const { uid, move, round } = wanted
+      const isFor = (order: NodeVolumeOrder | undefined) =>
+        order !== undefined && kinds.includes(order.kind) && order.move?.id === move && order.move.round === round
+      // It comes in a message of its own, perhaps after the session.
+      await arrivals.waitFor(() => isFor(active.get(uid)), patienceMs)
+      const order = active.get(uid)
+      if (order === undefined || !isFor(order))
+        throw new VolumeError(`no order asks for the copy ${round} of the move ${move}`)
+      if (running.has(uid)) throw new VolumeError('the volume is being copied already')
+      const stop = new AbortController()
+      const done = work(order, AbortSignal.any([outer, stop.signal]))
+      running.set(uid, { stop, done })
+      try {
+        await done
+      } finally {
+        running.delete(uid)
+        ended()
+      }
+    },
+  }
+}
+
+/** What waits for a condition is asked again after each change. */
+function changes() {
+  const waiting = new Set<() => void>()
+  return {
+    changed() {
+      for (const ask of [...waiting]) ask()
+    },
+    /** Resolves when it is true, or the time has passed. */
+    async waitFor(isTrue: () => boolean, ms: number): Promise<void> {
+      if (isTrue()) return
+      let ask = () => {}
+      const became = new Promise<void>((resolve) => {
+        ask = () => {
+          if (isTrue()) resolve()
+        }
+      })
+      waiting.add(ask)
+      await withinOr(ms, undefined, became)
+      waiting.delete(ask)
+    },
   }
 }
 
