@@ -47,6 +47,34 @@ test('every link of a page leads somewhere', async (t) => {
   )
 })
 
+test('every anchor that a page names is a heading of its page', async (t) => {
+  const links = pages.flatMap((page) =>
+    [...textOf(page).matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)].map(([, to = '', anchor = '']) => ({
+      page,
+      to: to === '' ? page : join(dirname(page), to),
+      anchor,
+    })),
+  )
+  t.ok(links.length > 100)
+  t.same(
+    links.filter(({ to, anchor }) => !anchorsOf(to).has(anchor)),
+    [],
+  )
+})
+
+/** Anchors of the headings, as GitHub makes them. */
+function anchorsOf(page: string): ReadonlySet<string> {
+  const headings = textOf(page).matchAll(/^#+ (.+)$/gm)
+  return new Set([...headings].map(([, heading = '']) => anchorOf(heading)))
+}
+
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-')
+}
+
 test('the page about MQTT matches the code', async (t) => {
   const rows = textOf('docs/mqtt.md')
     .split('\n')
