@@ -9,7 +9,7 @@ import { allRun, eventReasons, evictionReasons, notReady, podStates, renewedSinc
 import { sessionsOf } from './kills.ts'
 import { connectedMessage, momentsOf, openedAt } from './moments.ts'
 
-/** `docs/figures.md`, on a machine that is not slow: the lease of 15 s ends, and each agent tries again within 4 s. */
+/** `docs/figures-fleet.md`, on a machine that is not slow: the lease of 15 s ends, and each agent tries again within 4 s. */
 const failOverMs = 25_000
 
 export async function failOver(

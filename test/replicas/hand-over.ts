@@ -5,7 +5,7 @@ import { timeLimit } from '../support/time-limit.ts'
 import { eventually } from '../support/wait.ts'
 import { sessionsOf } from './kills.ts'
 
-/** `docs/figures.md`, on a machine that is not slow. */
+/** `docs/figures-fleet.md`, on a machine that is not slow. */
 export const handOverMs = 2_000
 
 export async function handOver(t: Test, times: number): Promise<void> {
