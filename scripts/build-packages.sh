@@ -303,7 +303,7 @@ bramble_controller() {
 # documents_of FOLDER: the pages, and the licences of the modules of the program whose package.json is in FOLDER.
 documents_of() {
   local module
-  install -m 644 docs/operating.md docs/recipes.md docs/configuration.md "$documents/"
+  install -m 644 docs/{installing,updating,operating,recovery,control-plane,recipes,configuration}.md "$documents/"
   install -m 644 systemd/examples/*.conf "$documents/examples/"
   licence_of_bramble
   for module in "$library"/node_modules/* $(licensed_modules "$1"); do

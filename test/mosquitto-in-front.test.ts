@@ -1,4 +1,4 @@
-/** Mosquitto in front of a fleet, set up as operating.md describes it. */
+/** Mosquitto in front of a fleet, set up as control-plane.md describes it. */
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -25,8 +25,8 @@ const command = fileURLToPath(new URL('../../scripts/bramble-controller', import
 
 /** The commands of the page, in their order. */
 async function commandsOf(section: string): Promise<readonly string[]> {
-  const page = await readFile(fileURLToPath(new URL('../../docs/operating.md', import.meta.url)), 'utf8')
-  const [, block = ''] = page.slice(page.indexOf(`### ${section}`)).split('```', 2)
+  const page = await readFile(fileURLToPath(new URL('../../docs/control-plane.md', import.meta.url)), 'utf8')
+  const [, block = ''] = page.slice(page.indexOf(`## ${section}`)).split('```', 2)
   return block
     .split('\n')
     .slice(1)

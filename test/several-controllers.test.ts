@@ -115,17 +115,17 @@ function statusOf(url: URL, ca: string, headers: { readonly [name: string]: stri
   })
 }
 
-/** The lines of the first block of commands in a section of operating.md. */
+/** The lines of the first block of commands in a section of control-plane.md. */
 async function commandsOf(section: string): Promise<readonly string[]> {
-  const page = await readFile(fileURLToPath(new URL('../../docs/operating.md', import.meta.url)), 'utf8')
-  const [, block = ''] = page.slice(page.indexOf(`### ${section}`)).split('```', 2)
+  const page = await readFile(fileURLToPath(new URL('../../docs/control-plane.md', import.meta.url)), 'utf8')
+  const [, block = ''] = page.slice(page.indexOf(`## ${section}`)).split('```', 2)
   return block
     .split('\n')
     .slice(1)
     .filter((line) => line !== '' && !line.startsWith('#'))
 }
 
-test('one controller becomes three as operating.md describes it', { skip, timeout: 300_000 }, async (t) => {
+test('one controller becomes three as control-plane.md describes it', { skip, timeout: 300_000 }, async (t) => {
   const { controllers, folder, places, start } = await startReplicas(t, { count: 3, joined: 1 })
   const [first] = controllers
   if (first === undefined) throw new Error('There is one controller')

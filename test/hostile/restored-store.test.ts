@@ -297,7 +297,7 @@ async function liesAfterHonest(t: Test, scene: Scene) {
   await refusesNewcomer(t, scene)
 }
 
-/** As docs/operating.md describes it. */
+/** As docs/recovery.md describes it. */
 async function operatorDecides(t: Test, { controller, admin, newcomer, liar, receivedByHonest }: Scene) {
   t.equal((await controller.command('checkpoints', 'approve', honest, '--data-dir', controller.dataDir)).code, 0)
   t.same((await stateOf(admin)).secrets, { kept: base64(contents.kept), lost: base64(contents.lost) })

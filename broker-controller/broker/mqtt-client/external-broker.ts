@@ -71,7 +71,7 @@ export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
     log.warn('sessions', 'The MQTT server gives sessions of TLS', {
       ...{ host, port },
       because: 'the holder of a session needs no key, and is not refused when its certificate was revoked',
-      remedy: "set OPENSSL_CONF of the server as 'Mosquitto in front' in operating.md, and restart it",
+      remedy: "set OPENSSL_CONF of the server as 'Mosquitto in front' in control-plane.md, and restart it",
     })
   const server = serverLink({
     async open(signal) {
