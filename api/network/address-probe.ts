@@ -1,4 +1,4 @@
-/** Where nodes prove to each other that an address is theirs (docs/network.md, "Addresses of nodes are proven"). */
+/** Where nodes prove to each other that an address is theirs (docs/network-internals.md, "Addresses of nodes are proven"). */
 
 /** UDP, beside VXLAN's. */
 export const probePort = 8473
