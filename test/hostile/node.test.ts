@@ -208,7 +208,7 @@ test('an attacker with the certificate of a node', async (t) => {
       }
     })
     const { text } = await fleet.admin.send('GET', `/api/v1/nodes/${mallory}`)
-    // The limit of any Node is 512 KiB: see docs/kubernetes-api.md.
+    // The limit of any Node is 512 KiB: see docs/limits.md.
     t.ok(text.length < 600_000, `its Node has ${text.length} bytes`)
   })
 
@@ -355,7 +355,7 @@ async function registered(api: ApiAttacker): Promise<void> {
   await api.sendJson('POST', '/api/v1/nodes', node)
 }
 
-/** Limit for a node whose status has no capacity: docs/kubernetes-api.md. */
+/** Limit for a node whose status has no capacity: docs/limits.md. */
 const mostMirrors = 110
 
 /** It refers to a Secret. */
