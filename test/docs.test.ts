@@ -18,6 +18,7 @@ const pages = [
   'README.md',
   'CONTRIBUTING.md',
   'CHANGELOG.md',
+  'SECURITY.md',
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name)),
 ].filter((path) => path.endsWith('.md'))
 const textOf = (page: string) => readFileSync(join(root, page), 'utf8')
