@@ -126,7 +126,7 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly multicastDNS: MdnsSettings | undefined
   readonly garbage: GarbagePolicy
   readonly imagePulls: ImagePullerSettings
-  /** Of each container. */
+  /** Limits for each container. */
   readonly containerLogs: LogLimits
   /** Links to the logs of containers in /var/log/pods and /var/log/containers. */
   readonly podLogLinks: boolean

@@ -126,6 +126,6 @@ function whyNoLoop(): string | false {
     (name) => !['/sbin', '/usr/sbin', '/bin', '/usr/bin'].some((at) => existsSync(join(at, name))),
   )
   const skip = skipWithout('root', isRoot()) || skipWithout('e2fsprogs', missing === undefined)
-  // Of the kernel: nothing can be installed for it.
+  // Loop devices are a part of the kernel: no package provides them.
   return skip || (existsSync('/dev/loop-control') ? false : 'there are no loop devices')
 }

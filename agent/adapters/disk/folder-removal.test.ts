@@ -101,7 +101,7 @@ test('what is mounted in it stays, and the rest goes', { skip }, async (t) => {
   for (const name of ['precious', 'volume', 'volume/in', 'volume/in/mounted']) await mkdir(join(folder, name))
   await writeFile(join(folder, 'precious/file'), 'x')
   await writeFile(join(top, 'in/file'), 'x')
-  // Of the same filesystem: the device number is equal.
+  // A bind mount of the same filesystem has the same device number.
   await mountBind(join(folder, 'precious'), join(top, 'in/mounted'))
   t.teardown(() => unmount(join(top, 'in/mounted')).catch(() => undefined))
   await t.rejects(removeFolder(top), { message: `Cannot remove ${top}: "mounted": Error: something is mounted there` })

@@ -28,7 +28,7 @@ function newKey(): string {
   return Buffer.from(d, 'base64url').toString('base64')
 }
 
-/** Of a PKCS #8 key with X25519 (RFC 8410, 7): all but its last 32 bytes. */
+/** A PKCS #8 key with X25519 (RFC 8410, 7) without its last 32 bytes. */
 const pkcs8Start = Buffer.from('302e020100300506032b656e04220420', 'hex')
 
 function publicKeyOf(key: string): string {

@@ -17,9 +17,9 @@ export interface VolumeTrash {
   age(elapsedMs: number, signal: AbortSignal): Promise<void>
   /** Each pool as it was opened last, always in the same order. Empty: they were not opened yet. */
   poolStates(): readonly PoolState[]
-  /** Of the pools that are there and answer. */
+  /** Usage of the pools that are present and answer. */
   poolUsage(): Promise<readonly PoolUsage[]>
-  /** Of the volume of each pool that was counted least recently, and of those counted before. */
+  /** Counts the volume of each pool that was counted least recently; returns it and those counted before. */
   volumeUsage(): Promise<readonly CountedVolume[]>
   /** What is in the trash, the latest first. */
   trashed(): Promise<readonly TrashedVolume[]>
@@ -37,7 +37,7 @@ export interface KnownStores {
   save(known: readonly string[]): Promise<void>
 }
 
-/** Of a volume that was made in the pool. `claim`: `namespace/name`. Earlier versions wrote it and `uid` only. */
+/** Record of a volume that was made in the pool. `claim`: `namespace/name`. Earlier versions wrote it and `uid` only. */
 export type VolumeRecord = {
   readonly uid: string
   readonly claim: string

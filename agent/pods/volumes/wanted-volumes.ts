@@ -72,7 +72,7 @@ export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): 
   if (unsafe !== undefined)
     return { ok: false, message: `the path ${JSON.stringify(unsafe.path)} leads out of the volume` }
   const readable = (file: VolumeFile) => (group === undefined ? file : { ...file, mode: file.mode | groupMay })
-  // Of two files at one path the later one counts.
+  // Where two files have one path, the later one counts.
   const byPath = new Map(files.map((file) => [file.path, readable(file)]))
   return { ok: true, value: { name, kind: 'files', files: [...byPath.values()], ...owned } }
 }

@@ -62,7 +62,7 @@ for list in ".bramble/folders/$index" .bramble/volumes; do
 done
 `
 
-/** Of a large folder: the next order goes on with it. */
+/** Time for one order. A large folder takes longer: the next order continues. */
 const deadlineMs = 60_000
 
 /** Throws VolumeError if it cannot be. `path`: where the share is mounted. */

@@ -26,7 +26,7 @@ export type CsiMount = {
   readonly readOnly: boolean
   readonly mountOptions: readonly string[]
   readonly attributes: Texts
-  /** Of the pod, for the driver. */
+  /** The pod's name, UID and service account, for a driver that asks for them. */
   readonly podAttributes: Texts
   /** What the driver gave when it attached the volume to the node. */
   readonly publishContext: Texts
