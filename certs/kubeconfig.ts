@@ -12,7 +12,7 @@ export type KubeconfigServers = {
     /** This is the current context, in place of `bramble`. */
     readonly isCurrent: boolean
   }
-  /** Of other controllers of the fleet, `https://host:6443` each: contexts `bramble-HOST:PORT`. */
+  /** URLs of the fleet's other controllers, `https://host:6443`; their contexts are `bramble-HOST:PORT`. */
   readonly others?: readonly string[]
 }
 

@@ -19,7 +19,7 @@ export type RolloverStage = 'none' | 'begun' | 'changed-over'
 
 export type Rollover = {
   readonly stage: RolloverStage
-  /** Of the authority that signs, the one to come, and the one before. */
+  /** Hashes of the authority that signs, of the next one and of the previous one. */
   readonly hash: string
   readonly next?: string
   readonly previous?: string

@@ -32,7 +32,7 @@ export const localProvisioner = 'bramble.dev/local-path'
 /** The parameter of a class of that provisioner: in which pool of a machine its volumes are made. */
 export const poolParameter = 'pool'
 
-/** Of one machine. */
+/** Pools of one machine. */
 export const mostPools = 16
 const longestPath = 1024
 /** As the agent makes them. */

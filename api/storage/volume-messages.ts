@@ -25,7 +25,7 @@ export const VolumeOrderSchema = object({
   storageClass: optional(text),
   /** How long it stays in the trash; left out: 7 days. */
   keepSeconds: optional(integer),
-  /** Of orders for a move to another pool: which one, which of its copies, and how much it is about. */
+  /** For a move to another pool: its ID, which of its copies, and the estimated size. */
   move: optional(object({ id: text, round: integer, bytes: optional(integer) })),
 })
 export type NodeVolumeOrder = Described<typeof VolumeOrderSchema>
@@ -53,14 +53,14 @@ const PoolUsageSchema = object({
 export type PoolUsage = Described<typeof PoolUsageSchema>
 
 const VolumeUsageSchema = object({
-  /** Of the PersistentVolume. */
+  /** UID of the PersistentVolume. */
   uid: text,
   usedBytes: integer,
 })
 export type VolumeUsage = Described<typeof VolumeUsageSchema>
 
 const TrashedVolumeSchema = object({
-  /** Of the PersistentVolume that it was, with its name, and the name of its folder. */
+  /** UID and name of its PersistentVolume, and the name of its folder. */
   uid: text,
   pool: text,
   volume: text,
@@ -78,7 +78,7 @@ const TrashedVolumeSchema = object({
 export type TrashedVolume = Described<typeof TrashedVolumeSchema>
 
 const CopyResultSchema = object({
-  /** Of the copies of a move: 1 is the first. */
+  /** Number of the copy within its move, from 1. */
   round: integer,
   files: integer,
   bytes: integer,
@@ -88,7 +88,7 @@ const CopyResultSchema = object({
 export type CopyResult = Described<typeof CopyResultSchema>
 
 const MoveReportSchema = object({
-  /** Of the PersistentVolume, and of the move. */
+  /** UID of the PersistentVolume, and ID of the move. */
   uid: text,
   id: text,
   /** At the source: no pod has the volume or gets it, and what it has sent whole since; pods get it again. */
@@ -105,7 +105,7 @@ const MoveReportSchema = object({
 })
 export type MoveReport = Described<typeof MoveReportSchema>
 
-/** Of the node, whole. Orders are named by the uid of their volume. */
+/** A node's complete report. Orders are named by the UID of their volume. */
 export const StorageMessageSchema = object({
   done: list(text),
   refused: list(RefusedOrderSchema),
@@ -122,7 +122,7 @@ export type StorageMessage = Described<typeof StorageMessageSchema>
 
 /** The others follow when these are done. An order has less than 2,048 bytes. */
 export const mostOrders = 256
-/** Of a node's report, in characters. */
+/** Characters of a reason in a node's report. */
 export const longestRefusal = 1_024
 /** Entries of the trash in a report: the pool's `inTrash` counts all. */
 export const mostTrashed = 128
