@@ -19,7 +19,7 @@ export type NodeMessage = {
   readonly topic: NodeTopic
   /** Empty: the message that was retained on the topic is withdrawn. */
   readonly body: string
-  /** Of `connection` only: it was published before the broker connected, at an unknown time, and is no sign of life. */
+  /** For `connection` only: published before the broker connected, at an unknown time; not a sign of life. */
   readonly isRetained?: boolean
 }
 

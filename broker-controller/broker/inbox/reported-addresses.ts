@@ -28,7 +28,10 @@ export type ReportedAddressesNeeds = {
   readonly events: EventRecorder
 }
 
-/** Of one node: more than it has pods. Pods go without a report, and a node may report wrong addresses for each new one. */
+/**
+ * Topics that are remembered for one node: more than it has pods. Pods go without a report, and a node may report wrong
+ * addresses for each new one.
+ */
 export const mostTopics = 1_000
 
 export function reportedAddresses({ rules, bodies, digests, events }: ReportedAddressesNeeds): ReportedAddresses {

@@ -53,7 +53,7 @@ function listPath(folder: string, hash: string): string {
   return join(folder, `authority-${hash.replace('sha256:', '')}.crl`)
 }
 
-/** Of two lists OpenSSL uses the later one, by whole seconds. */
+/** OpenSSL uses the later one of two lists, by whole seconds. */
 function laterThan(list: string, nowMs: number): number {
   const [, written = ''] = /^# .*\n# (\d+)\n/.exec(list) ?? []
   return Math.max(nowMs, Number(written) + 1_000)

@@ -50,7 +50,7 @@ test('errors name what is missing, and the remedy', async (t) => {
   await t.rejects(installServerFiles(source, target), /Others can write into .*chmod go-w/)
 })
 
-/** Of their writing: what the access list names is there before it. */
+/** The order in which files are written: what the access list names comes before it. */
 function byOrder(a: string, b: string): number {
   const order = ['access-list', 'ca.crt', 'server.crt', 'server.key', 'revoked.crl', 'openssl.cnf']
   return order.indexOf(a) - order.indexOf(b)

@@ -21,7 +21,7 @@ const clock = {
   sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms / speed, signal),
 }
 
-/** Of a certificate: what is revoked in the second in which it is issued stays valid. */
+/** Issue time of the certificates: one that is revoked in the second in which it is issued stays valid. */
 const aMinuteAgo = () => Date.now() - 60_000
 
 async function world(t: Test) {

@@ -15,7 +15,7 @@ export interface RetainedMessages {
   publishAll(to: Pick<MqttClient, 'publish'>): Promise<void>
 }
 
-/** Of a whole fleet: encoded in one turn of the event loop, and in memory for the socket. */
+/** Messages that are encoded in one turn of the event loop and in memory for the socket: a fleet has thousands. */
 const publishedAtOnce = 100
 
 export function retainedMessages(log: Pick<LimitedLog, 'error'>): RetainedMessages {

@@ -7,7 +7,7 @@ import type { MqttClient } from './mqtt-client.ts'
 
 export type ServerLinkNeeds = {
   readonly open: (signal: AbortSignal) => Promise<MqttClient>
-  /** Of a new connection, before it is `client`. */
+  /** Called with a new connection, before it is `client`. */
   readonly subscribe: (client: MqttClient) => Promise<void>
   /** The connection is used from now on. */
   readonly connected: (client: MqttClient) => Promise<void>

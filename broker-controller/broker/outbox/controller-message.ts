@@ -14,7 +14,7 @@ export type ControllerFacts = {
   readonly nodeLeaseLimitMs?: number | undefined
   /** Are leases on `shortLeaseTopic` accepted? */
   readonly shortLeases: boolean
-  /** Of several controllers, those of this one first. */
+  /** Addresses of all controllers, those of this one first; undefined: it is the only one. */
   readonly servers?: Pick<ControllerMessage, 'apiServers' | 'mqttServers'> | undefined
   /** Are the messages of the fleet's network published? */
   readonly network?: boolean | undefined

@@ -48,7 +48,7 @@ export type DesiredInputs = Omit<NodeClaimSources, 'node'> & {
   readonly configMap: (key: string) => StoredObject<'configmaps'> | undefined
   readonly secret: (key: string) => StoredObject<'secrets'> | undefined
   readonly runtimeClass: (name: string) => StoredObject<'runtimeclasses'> | undefined
-  /** Of a namespace. */
+  /** Services of the namespace that its pods get environment variables for. */
   readonly servicesIn: (namespace: string) => readonly ServiceLink[]
   /** The store accepts checkpoints of nodes and has this identifier; undefined: it does not. */
   readonly acceptingStoreID: string | undefined

@@ -4,7 +4,6 @@ import type { ContentNames, DesiredMessage, DesiredReferences } from '../../../a
 import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { DesiredContent } from './desired-content.ts'
 
-/** Of the controller: `epoch`, `version` and `store`. */
 export type MessageHead = Pick<DesiredMessage, 'epoch' | 'version' | 'store'>
 
 export type NamedContents = {

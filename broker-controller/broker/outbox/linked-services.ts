@@ -37,7 +37,7 @@ export interface LinkedServicesIndex {
 /** So that neither a pod nor a Service is compared with all of the other kind. */
 export function linkedServicesIndex(): LinkedServicesIndex {
   const services = new Map<string, Map<string, ServiceLink>>()
-  /** Of namespaces. */
+  /** Nodes with pods that link Services, by namespace. */
   const users = nodesUsing()
 
   const count = (pod: Changed<'pods'>, by: 1 | -1) => {

@@ -25,7 +25,7 @@ export type FleetOutboxNeeds = {
 export type NetworkFacts = Pick<NetworkMessage, 'clusterCIDR' | 'serviceCIDR' | 'ipv6' | 'clusterDomain' | 'wireguard'>
 
 export type NetworkOutbox = Loop & {
-  /** Of those in the message. */
+  /** Nodes in the message. */
   nodeCount(): number
 }
 

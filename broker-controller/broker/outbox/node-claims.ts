@@ -87,7 +87,7 @@ function nodeClaim(key: string, claim: PersistentVolumeClaim, sources: NodeClaim
 }
 
 /**
- * Of the pods that use a claim for one pod alone, the one that may: the first that its node has begun with, or else the oldest. The others
+ * The one pod that may use a ReadWriteOncePod claim: the first that its node has started, or else the oldest. The others
  * wait until it is gone, on whichever node it is.
  */
 function holderOf(pods: readonly Pod[]): string | undefined {

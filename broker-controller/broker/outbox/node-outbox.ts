@@ -30,7 +30,7 @@ export type NodeOutboxNeeds = {
   readonly origin?: StoreOrigin
   /** Are checkpoints of nodes accepted? undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen' | 'onClose'>
-  /** Of the content that nodes receive; undefined: it has no proofs. */
+  /** Proves the content that nodes receive; undefined: it has no proofs. */
   readonly contentProver?: Pick<ContentProver, 'proofOf' | 'proofOfRecord'>
   /** Where containers reach the API; undefined: their environment does not name it. */
   readonly apiServer?: DesiredMessage['apiServer']

@@ -9,7 +9,7 @@ const leastMs = 200
 const mostMs = 2_000
 /** With the time that a node needs to apply a message, the last change is in place within a second. */
 const leastMostMs = 700
-/** Of lasting churn the controller sends 10 MB/s before waits grow: less than a tenth of the link of a Raspberry Pi 4. */
+/** Under lasting churn waits grow above 10 MB/s: less than a tenth of the link of a Raspberry Pi 4. */
 const bytesPerMs = 10_000
 /** After so long without a message the churn is over. */
 const calmMs = 5_000

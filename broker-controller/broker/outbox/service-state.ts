@@ -52,7 +52,7 @@ export function serviceState(service: Service, slices: readonly EndpointSlice[],
 
 type Addresses = NonNullable<ServiceState['ipv6']>
 
-/** Of a Service that has IPv6 among its families: as kube-proxy, nodes forward in the families of the Service only. */
+/** IPv6 addresses, if the Service has that family: as kube-proxy, nodes forward in the families of the Service only. */
 function ipv6Part(service: Service, slices: readonly EndpointSlice[]): Pick<ServiceState, 'ipv6'> {
   const addresses = addressesIn(familyFacts.IPv6, service, slices)
   const isOfIPv6 = service.spec?.ipFamilies?.includes('IPv6') || addresses.clusterIPs.length > 0

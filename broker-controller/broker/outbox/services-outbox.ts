@@ -19,7 +19,7 @@ import { serviceState } from './service-state.ts'
 const serviceNameLabel = 'kubernetes.io/service-name'
 
 export type ServicesOutboxNeeds = FleetOutboxNeeds & {
-  /** Of those that receive the messages. */
+  /** Nodes that receive the messages. */
   readonly nodeCount: () => number
   /** Pods of the fleet have addresses of both families. */
   readonly ipv6?: boolean
@@ -32,7 +32,7 @@ type Shard = {
   readonly changed: Set<string>
   /** Keys of Services that did not fit into the message that was published last. */
   leftOut: readonly string[]
-  /** Of the message that was published last. */
+  /** Characters of the message that was published last. */
   length: number
   waitMs: number
   published?: Published

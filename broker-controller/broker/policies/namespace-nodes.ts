@@ -8,7 +8,7 @@ export interface NamespaceNodes {
   namespacesOf(node: string): readonly string[]
 }
 
-/** Of pods, by namespace and node. */
+/** Numbers of pods, by namespace and node, or by node and namespace. */
 type Counts = Map<string, Map<string, number>>
 
 export function namespaceNodes(): NamespaceNodes {

@@ -14,7 +14,7 @@ export type NamespaceTexts = Omit<NamespacePolicies, 'sets'> & {
   readonly isCut: boolean
 }
 
-/** Of a namespace. A node has a rule for each pair of a policy and a pod that it selects. */
+/** Policies of one namespace. A node has a rule for each pair of a policy and a pod that it selects. */
 export const mostPolicies = 500
 
 /** `pause` is awaited between the sets: to make the text of one may take milliseconds. `most`: characters, of the whole message. */

@@ -7,7 +7,7 @@ import { type Labels, labelMatcher, requirementsOf } from '../../../api/selector
 export type NamedPort = { readonly name: string; readonly protocol: 'TCP' | 'UDP' | 'SCTP' }
 
 export type PeerSelector = {
-  /** Of the set of addresses: equal for equal selectors, also after a restart of the controller. */
+  /** Name of the set of addresses: equal for equal selectors, also after a restart of the controller. */
   readonly name: string
   /** The only one that it may match; undefined: see `matchesNamespace`. */
   readonly namespace: string | undefined

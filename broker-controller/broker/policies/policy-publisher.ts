@@ -25,7 +25,7 @@ export interface PolicyPublisher {
   withdraw(node: string): Promise<undefined>
 }
 
-/** Of the lists of a message. What it has besides them is shorter than 1,024 characters. */
+/** Characters of the lists of a message; its other fields take less than 1,024. */
 export const mostPolicyText = longestPoliciesMessage - 1_024
 /** As `desired`: a node gets a megabyte a second at the most. */
 const bytesPerMs = 1_000

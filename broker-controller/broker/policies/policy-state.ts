@@ -19,8 +19,8 @@ export type SelectingPolicy = {
 }
 
 /**
- * Of one policy; a peer counts for each named port. Each is matched with each pod of its namespaces: 1,000 with 5,000 pods take some
- * seconds of a slow machine, in short turns.
+ * Selectors of one policy; a peer counts for each named port. Each is matched with each pod of its namespaces: 1,000 with
+ * 5,000 pods take some seconds of a slow machine, in short turns.
  */
 const mostSelectors = 1_000
 

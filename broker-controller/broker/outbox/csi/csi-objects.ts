@@ -6,7 +6,7 @@ import type { CsiSources } from './node-csi-volume.ts'
 
 export type CsiChanges = {
   readonly driverChanged: (name: string) => void
-  /** Of an attachment to this node. */
+  /** An attachment to this node changed. */
   readonly attachmentChanged: (node: string) => void
 }
 
