@@ -175,7 +175,7 @@ class Estimator {
     return this.#known(expression) ?? unknown
   }
 
-  /** Of the items of a list. */
+  /** Size of the items of a list. */
   #itemSize(list: Expression): Estimate {
     const entry = this.#entry(list)
     if (entry !== undefined) return entry.value
@@ -216,7 +216,7 @@ class Estimator {
     if (entry !== undefined) this.#sizes.set(call, entry.value)
   }
 
-  /** Of the call without its arguments, and of what it gives. */
+  /** Cost of the call without its arguments, and size of its result. */
   #called(name: string, call: Call, args: readonly Expression[]): Costs {
     const [first, second] = args
     if (first === undefined) return { cost: one }
@@ -297,7 +297,7 @@ type Sizes = {
   readonly args: readonly Estimate[]
 }
 
-/** Of functions of a text. undefined: they cost 1. */
+/** Cost of a string function, and size of its result; undefined: it costs 1. */
 function textCosts(name: string, { kind, size, other, args }: Sizes, given: readonly Expression[]): Costs | undefined {
   const traversed = scaled(size, traversalFactor)
   switch (name) {
@@ -359,7 +359,7 @@ const longestScalar = 64
 /** Characters of the pattern of a named format (apiserver/pkg/cel/limits.go). */
 const longestFormat = 128
 
-/** Of a text in which a part is replaced wherever it is. */
+/** Size of a string in which each occurrence of a part is replaced. */
 function replacedSize(size: Estimate, part: Estimate, other: Estimate): Estimate {
   const isLonger = part.min === 0 || other.max > part.min
   const count = part.min === 0 ? size.max + 1 : isLonger ? Math.ceil(size.max / part.min) : 0

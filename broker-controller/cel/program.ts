@@ -27,7 +27,7 @@ export type MachineInstruction =
   | Jump
   /** To `to`, where the value on the stack is this one: the other operand does not matter. */
   | (Target & { readonly op: 'decided'; readonly by: boolean })
-  /** Of the two operands of `&&` (by false) or `||` (by true). */
+  /** Combines the two operands of `&&` (by false) or `||` (by true). */
   | { readonly op: 'combine'; readonly by: boolean }
   /** Takes the condition: false continues at `to`; a failure is the result, and continues at `end`. */
   | (Target & { readonly op: 'branch'; end: number })

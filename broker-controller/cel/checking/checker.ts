@@ -303,7 +303,7 @@ class Checker {
     return this.#within([[accumulator, collected]], () => this.#known.resolved(this.check(one.result)))
   }
 
-  /** Of an index or key, and of an item or value. */
+  /** Types of an index or key, and of an item or value. */
   #itemTypes({ at }: Expression, range: CelType): readonly [CelType, CelType] {
     const [first = dynType, second = dynType] = range.parameters
     switch (range.kind) {

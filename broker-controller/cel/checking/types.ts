@@ -24,9 +24,9 @@ export type CelType = {
   readonly kind: Kind
   /** As messages have it, without parameters. */
   readonly name: string
-  /** Of a list its items, of a map its keys and values, of an optional or a type what it is of. */
+  /** A list's item type, a map's key and value types, the type in an optional or a type. */
   readonly parameters: readonly CelType[]
-  /** Of an object, by the names that expressions give them. */
+  /** An object's fields, by the names that expressions give them. */
   readonly fields?: ReadonlyMap<string, CelType>
 }
 
@@ -162,7 +162,7 @@ function isNullable({ kind }: CelType): boolean {
   return ['null', 'duration', 'timestamp', 'object', 'opaque', 'optional', 'dyn', 'error'].includes(kind)
 }
 
-/** Of two types that stand for each other. */
+/** The more general of two types that unify. */
 export function mostGeneral(a: CelType, b: CelType): CelType {
   return isAsGeneral(a, b) ? a : b
 }

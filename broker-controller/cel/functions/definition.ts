@@ -39,13 +39,13 @@ export function valueSize(value: Value | undefined): number {
   return value instanceof OpaqueValue ? value.costSize : 1
 }
 
-/** Of a function that reads its first argument whole, `times` times. */
+/** Cost of a function that reads its first argument `times` times. */
 export const traversal =
   (times = 1) =>
   ([first]: readonly Value[]): number =>
     Math.ceil(valueSize(first) * times * traversalFactor)
 
-/** Of a search of a pattern, the second argument, in the first one. */
+/** Cost of matching the second argument, a pattern, with the first one. */
 export function patternCost([text, pattern]: readonly Value[]): number {
   return Math.ceil((1 + valueSize(text)) * traversalFactor) * Math.ceil(valueSize(pattern) * patternFactor)
 }

@@ -12,7 +12,7 @@ import { type FunctionDefinition, type FunctionTable, patternFactor, traversalFa
 
 type Format = {
   readonly problem: (text: string) => string | undefined
-  /** Of the pattern that the format stands for. */
+  /** Size of the pattern that the format stands for, for its cost. */
   readonly patternSize: number
 }
 

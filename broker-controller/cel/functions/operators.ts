@@ -50,16 +50,16 @@ const outOfRange = fail('integer overflow')
 const unsignedOutOfRange = fail('unsigned integer overflow')
 
 type Arithmetic = {
-  /** Of integers that JavaScript has exactly. */
+  /** For integers that JavaScript represents exactly. */
   readonly safe: (left: number, right: number) => number
   readonly exact: (left: bigint, right: bigint) => bigint
-  /** Of floating point numbers; undefined: there is none. */
+  /** For floating-point numbers; undefined: not defined for them. */
   readonly floating: ((left: number, right: number) => number) | undefined
   /** What is wrong with 0 as the right one of integers. */
   readonly byZero?: string
 }
 
-/** Of two numbers of one type; undefined: they are not. */
+/** undefined: the operands are not numbers of one type. */
 function calculated(left: Value, right: Value, { safe, exact, floating, byZero }: Arithmetic): CelOutcome | undefined {
   if (isInt(left) && isInt(right)) {
     if (byZero !== undefined && right === 0) return fail(byZero)
@@ -116,7 +116,7 @@ function joinedLists(left: ListValue, right: ListValue, meter: Meter): ListValue
   meter.step(left.size + right.size)
   const { identityOf } = left
   if (identityOf === undefined) return new ArrayList([...listItems(left), ...listItems(right)])
-  // Of a set or a map: what is in both is there once, as the right one has it.
+  // A set or a map has what is in both once, as the right one has it.
   const items = new Map([...listItems(left), ...listItems(right)].map((item) => [identityOf(item), item]))
   return new ArrayList([...items.values()])
 }

@@ -14,7 +14,7 @@ const ofText =
   ([text, ...args]: readonly Value[], meter: Meter): CelOutcome =>
     typeof text === 'string' ? call(text, args, meter) : noSuchOverload
 
-/** Of a text and another one. */
+/** A function of two strings. */
 const ofTexts = (call: (text: string, other: string, meter: Meter) => CelOutcome) =>
   ofText((text, [other], meter) => (typeof other === 'string' ? call(text, other, meter) : noSuchOverload))
 

@@ -17,7 +17,7 @@ function numberValue(value: number): Value {
 
 const names = new WeakMap<JsonObject, readonly string[]>()
 
-/** Of the fields of the object, which does not change. It takes a millisecond for those of a large one: once. */
+/** Field names of the object, which does not change. A large one takes a millisecond: they are read once. */
 function namesIn(object: JsonObject): readonly string[] {
   const known = names.get(object)
   if (known !== undefined) return known

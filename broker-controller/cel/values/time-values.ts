@@ -6,7 +6,7 @@ const units: { readonly [unit: string]: bigint } = {
   ...{ m: 60_000_000_000n, h: 3_600_000_000_000n },
 }
 export const nanosPerSecond = 1_000_000_000n
-/** Of a duration: 64 bits of nanoseconds. */
+/** The longest duration: 64 bits of nanoseconds. */
 const mostNanos = 2n ** 63n - 1n
 const longestText = 128
 

@@ -31,7 +31,7 @@ export class Bytes {
 /** Nanoseconds since 1970. */
 export class Timestamp {
   readonly nanos: bigint
-  /** Of the time zone that its text has, in minutes. */
+  /** Offset from UTC of the time zone in its text, in minutes. */
   readonly offset: number
 
   constructor(nanos: bigint, offset = 0) {
@@ -131,7 +131,7 @@ export class EntryMap extends MapValue {
 export abstract class ObjectValue {
   abstract readonly typeName: string
   abstract field(name: string): Value | undefined
-  /** Of all that it has, also of what no expression can name. */
+  /** Names of all its fields, also of those that no expression can name. */
   abstract names(): readonly string[]
   /** What it has under one of `names`. */
   abstract part(name: string): Value | undefined
