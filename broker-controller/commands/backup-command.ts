@@ -88,7 +88,7 @@ async function backup(wanted: string, options: BackupOptions, needs: BackupComma
   return lockAndKeep(made)
 }
 
-/** Of the controller's file, which no controller has open. */
+/** Backs up the store's file, which no controller has open. */
 async function idleStore(dataDir: string): Promise<BackupSource['backUp']> {
   const store = join(dataDir, storeFileName)
   if (await isThere(store)) return (path: string, contents: BackupContents) => backUpIdleStore(store, path, contents)

@@ -30,7 +30,7 @@ const restoringName = 'restoring'
 
 export type BackupSource = {
   readonly dataDir: string
-  /** Of the store. */
+  /** Writes a copy of the store. */
   readonly backUp: BackUp
   /** RFC 3339 */
   readonly now: string
@@ -72,8 +72,8 @@ export type Restored = {
   /** Where what was there before is now. */
   readonly aside?: string
   /**
-   * Of the store that was there before: whether its revocations are still in force, or why they could not be read. Undefined
-   * where there was none, or one that had no node yet.
+   * Whether the revocations of the store that was there before are still in force, or why they could not be read; undefined:
+   * there was none, or it had no node yet.
    */
   readonly revocations?: 'kept' | { readonly unreadable: string }
   /** What was there before had nodes, and was signed for by another authority. */

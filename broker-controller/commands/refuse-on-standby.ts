@@ -6,7 +6,7 @@ import { adminSocketPath, requestLeaderStatus } from '../admin-socket.ts'
 
 export type StandbyCheckNeeds = {
   readonly dataDir: string
-  /** Of the step: what is typed where the leader runs. */
+  /** The command line to type on the leader's machine. */
   readonly command: string
   /** Rejects where no API is reached. */
   readonly client: () => Promise<ApiClient>

@@ -72,7 +72,7 @@ type Create = {
   readonly ttlMs: number
   readonly description: string | undefined
   readonly printJoinCommand: boolean
-  /** Of the controller on this machine, which another one is to be like; undefined: the token is for nodes. */
+  /** Data directory of the controller that another one is to join; undefined: the token is for nodes. */
   readonly controllerOf: string | undefined
 }
 

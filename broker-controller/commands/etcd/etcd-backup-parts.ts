@@ -17,7 +17,7 @@ const deadlineMs = 10_000
 
 export type EtcdSource = {
   readonly backUp: BackUp
-  /** Of the objects in the backup, once it is made. */
+  /** Revision of the objects in the backup, once it is made. */
   readonly revision: () => number
 }
 

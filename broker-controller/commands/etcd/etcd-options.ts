@@ -22,7 +22,10 @@ export async function givenEtcdSettings(
   return checked(flags, file)
 }
 
-/** Of the controller that runs on this data directory; options take precedence. undefined: none runs, or its store is not in etcd. */
+/**
+ * Settings of the controller that runs on this data directory; options take precedence. undefined: none runs, or its store
+ * is not in etcd.
+ */
 export async function runningEtcdSettings(
   dataDir: string,
   flags: EtcdFlags,

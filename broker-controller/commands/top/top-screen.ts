@@ -13,7 +13,7 @@ export type Line = readonly Span[]
 
 export type Screen = {
   readonly lines: readonly Line[]
-  /** Of the pane that keys scroll. */
+  /** Extent of the pane that keys scroll. */
   readonly extent: Extent
 }
 

@@ -31,7 +31,7 @@ export type ClaimPlan = {
   /** This volume is to be bound to it. */
   readonly bind?: StoredVolume
   readonly write?: VolumeWrite
-  /** Of the claim; after the write. */
+  /** Recorded on the claim, after the write. */
   readonly event?: VolumeEvent
 }
 

@@ -11,7 +11,7 @@ export type VolumeDeletionFacts = {
   readonly hasClaim: boolean
   /** The node that has the pool, or was chosen for a volume on a share; undefined: none has. */
   readonly holder?: Holder | undefined
-  /** Of a volume on a share that is being deleted. */
+  /** Set for a volume on a share that is being deleted. */
   readonly share?: ShareFacts
   /** The store was restored, and claims may come back: nothing is concluded from what is missing. */
   readonly isHeld: boolean

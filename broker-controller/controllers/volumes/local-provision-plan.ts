@@ -73,7 +73,7 @@ function poolOfNode(name: string, storageClass: StorageClass, { node }: Provisio
   return found && poolsForClass(found, storageClass)[0]
 }
 
-/** Of the nodes that the class allows, and on which pods can be placed. */
+/** The pool with the most free space on the nodes that the class allows and that accept pods. */
 function emptiestPool(storageClass: StorageClass, { nodes, freeBytes }: ProvisionFacts): Pool | undefined {
   let best: { readonly pool: Pool; readonly free: number } | undefined
   for (const node of nodes()) {

@@ -10,7 +10,7 @@ import type { StoredVolume } from './volume-index.ts'
 
 export type VolumePlan = {
   readonly write?: VolumeWrite
-  /** Of the volume; after the write. */
+  /** Recorded on the volume, after the write. */
   readonly event?: VolumeEvent
   readonly claimEvent?: VolumeEvent
   /** Its claim does not name it yet: the claim is to be visited. */

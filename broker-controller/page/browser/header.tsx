@@ -86,7 +86,7 @@ function listOf(place: Place): ListPlace {
   return { view: place.view === 'pod' ? 'pods' : 'fleet', search: '', filters: {} }
 }
 
-/** Of the view that is shown; from a page it searches the list that the page belongs to. */
+/** Searches the list that is shown, or the list that the shown page belongs to. */
 function Search({ place }: { readonly place: Place }) {
   const input = useRef<HTMLInputElement>(null)
   const list = listOf(place)

@@ -4,7 +4,7 @@ import { logLines } from '../model/log-lines.ts'
 import { reasonOf } from './api.ts'
 
 export type LogViewProps = {
-  /** Of the pod. */
+  /** API path of the pod. */
   readonly path: string
   readonly container: string
 }

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 export type ShellProps = {
-  /** Of the pod. */
+  /** API path of the pod. */
   readonly path: string
   readonly container: string
 }

@@ -6,9 +6,9 @@ export type DrawnRows = {
   readonly first: number
   /** Exclusive. */
   readonly end: number
-  /** Of the space above the first drawn row, in pixels. */
+  /** Height of the space above the first drawn row, in pixels. */
   readonly above: number
-  /** Of the whole list, in pixels. */
+  /** Height of the whole list, in pixels. */
   readonly total: number
 }
 

@@ -22,7 +22,7 @@ export type MoveStart =
 export type StartFacts = {
   readonly source: MoveNode | undefined
   readonly target: MoveNode | undefined
-  /** Of the volume, if it still exists: the copy is made in the pool of the target that it names. */
+  /** Class of the volume, if it still exists: the copy is made in the target's pool that the class names. */
   readonly storageClass: StorageClass | undefined
 }
 
