@@ -19,7 +19,7 @@ import { type ApiResponse, objectAnswer } from './wire/answers.ts'
 import { aggregatedDiscovery } from './wire/content-negotiation.ts'
 
 const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const
-/** Of a kind whose definition is being deleted. */
+/** Verbs of a kind whose definition is being deleted. */
 const endingVerbs = ['delete', 'deletecollection', 'get', 'list', 'watch'] as const
 const verbsByAccess: { readonly [A in Subresource<AnyObject>['access']]: readonly string[] } = {
   create: ['create'],
@@ -255,7 +255,7 @@ function bodyKind(row: Exclude<Subresource<AnyObject>, { readonly access: 'updat
   return { kind: row.kind, ...groupVersionOf(row) }
 }
 
-/** Of what is in its body, where they are not those of the object. */
+/** Group and version of the subresource's body, where they differ from those of the object. */
 function groupVersionOf(row: Subresource<AnyObject>) {
   const { group, version } = row.access === 'create' || row.access === 'view' ? row : {}
   return { ...(group !== undefined && { group }), ...(version !== undefined && { version }) }

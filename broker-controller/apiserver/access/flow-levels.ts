@@ -35,7 +35,7 @@ export type Flow = {
  */
 export type FlowShare = { readonly rate: Rate; readonly seats: number; readonly streams: number }
 export type LevelLimits = {
-  /** Of one flow. */
+  /** Limits of one flow. */
   readonly flow: FlowShare
   /** Limits of all flows of the level together, whose owners share it fairly (`daemon/limits/fair-share.ts`). */
   readonly level: FlowShare
@@ -162,7 +162,7 @@ export function connectionOwner({ user, groups }: Identity): string | undefined 
   return isStranger ? undefined : ownerOf(user)
 }
 
-/** Of a client without credentials, or with invalid ones. */
+/** Flow of a client with no credentials or with invalid ones. */
 export function strangersFlow(address: string | undefined): Flow {
   return { level: 'catch-all', key: addressKey(address) }
 }

@@ -13,7 +13,7 @@ import { rebootTimeProblem } from '../../../api/node/remote-reboot.ts'
 import type { Node } from '../../../api/node.ts'
 import { invalid, notSupported, type Problem } from '../../../api/problem.ts'
 
-/** Of those that differ from `old`: a value from before this check does not keep others from being changed. */
+/** Checks the annotations that differ from `old`: a value from before this check does not block other changes. */
 export function nodeAnnotationProblems({ metadata }: Node, old?: Node): readonly Problem[] {
   return Object.entries(checks).flatMap(([name, check]) => {
     const value = metadata.annotations?.[name]

@@ -14,7 +14,7 @@ export type DiscoveryNeeds = {
 export interface ExtensionDiscovery {
   /** What the server of this APIService serves, as the aggregated form lists it. Empty where it has never answered. */
   versionOf(apiService: APIService): DiscoveredVersion
-  /** Of its description in OpenAPI v3, '' where it names none; undefined: it has none. */
+  /** Hash of its OpenAPI v3 document, '' where the server names no hash; undefined: there is no document. */
   descriptionHash(apiService: APIService): string | undefined
 }
 

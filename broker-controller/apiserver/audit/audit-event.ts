@@ -16,11 +16,11 @@ export type RequestSender = {
   readonly address?: string | undefined
   /** undefined: the request was answered before it was authorized. */
   readonly decision?: 'allow' | 'forbid'
-  /** Of admission webhooks. */
+  /** Annotations that admission webhooks add. */
   readonly annotations?: Readonly<Record<string, string>>
 }
 
-/** Of objects, here or of an extension server. */
+/** Only requests for objects are audited, in this server or in an extension server. */
 export type AuditedRoute = ResourceRoute | AggregatedRoute
 
 export type AuditFacts = {
@@ -33,7 +33,7 @@ export type AuditFacts = {
   readonly address: string | undefined
   readonly userAgent: string | undefined
   readonly code: number
-  /** Of the answer, where it is an object. */
+  /** Body of the response, where it is an object. */
   readonly body: unknown
   readonly receivedMs: number
   readonly tookMs: number

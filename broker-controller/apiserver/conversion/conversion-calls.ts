@@ -41,7 +41,7 @@ export type ConvertTogether<Converted extends AnyObject = AnyObject> = (
 const callMs = 30_000
 /** Calls of one webhook at a time; others wait. */
 const callsAtOnce = 4
-/** Of an answer, which may have several objects. */
+/** Fields and list items of a response, which may have several objects. */
 const mostAnswerValues = 65_536
 
 export function conversionCalls(needs: ConversionCallNeeds, signal: AbortSignal) {

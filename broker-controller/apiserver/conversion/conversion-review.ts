@@ -35,7 +35,7 @@ export class ConversionError extends ApiError {
 /** One call: the objects, which have other versions, and the version that they are to have. */
 export type Review = {
   readonly uid: string
-  /** Of ConversionReview. */
+  /** API version of the ConversionReview. */
   readonly version: string
   readonly objects: readonly AnyObject[]
   readonly apiVersion: string

@@ -30,7 +30,7 @@ export type ConvertedObjectsNeeds = {
   readonly onKept: () => void
 }
 
-/** Of one call. A larger object goes alone. A value has at least two bytes, so that the answer keeps within its limits. */
+/** Limits of one call. A larger object is sent alone. A value has at least two bytes, so the response stays within its limits. */
 const mostObjects = 100
 const mostBytes = 96 * 1024
 

@@ -16,7 +16,7 @@ export type WebhookConversionNeeds = Omit<ConversionCallNeeds, 'clock'> & {
 }
 
 export type ConversionLimits = {
-  /** Of converted objects that are kept, of all kinds together, on the heap. */
+  /** Heap memory for kept converted objects of all kinds. */
   readonly keptBytes: number
   /** Places for requests that wait for conversion webhooks, those of administrators not counted. */
   readonly requestsAtOnce: number
@@ -108,7 +108,7 @@ function keptViews(mostBytes: number, clock: Clock, signal: AbortSignal) {
     if (isFirst) void sweep()
   }
   return {
-    /** Of this kind; made by `make`, which is given what is to be called when results were kept. */
+    /** The converted objects of this kind. `make` creates them; it gets the function to call when results were kept. */
     of(defined: DefinedKind, make: (onKept: () => void) => ConvertedObjects): ConvertedObjects {
       const present = views.get(defined)
       if (present !== undefined) {

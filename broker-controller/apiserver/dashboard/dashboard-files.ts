@@ -32,7 +32,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Of every answer below /ui/. */
+/** Headers of every response below /ui/. */
 export const dashboardHeaders = {
   'content-security-policy': contentSecurityPolicy,
   'x-content-type-options': 'nosniff',

@@ -1,6 +1,6 @@
 /**
  * The sessions of the dashboard and the one-time links that begin them. In memory only: a restart of the controller ends them.
- * Of each secret its SHA-256 digest is kept.
+ * Secrets are kept as SHA-256 digests.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { ownerOf } from '../../../api/access/service-account-names.ts'
@@ -14,7 +14,7 @@ export type SessionProof =
       readonly kind: 'identity'
       readonly identity: Identity
       readonly sinceMs: number
-      /** Of the session that made its link: when that session was opened, monotonic milliseconds. */
+      /** When the session was opened that made its link, monotonic milliseconds. */
       readonly openedAtMs?: number
     }
   /** Holds as long as the token of a service account does. */

@@ -99,7 +99,7 @@ export function openDashboard(needs: DashboardNeeds): Dashboard {
     }
   }
 
-  /** Of a session that is to end. Another error, as of the store, passes. */
+  /** Whether the error ends the session. Others, as those of the store, do not. */
   const isOut = (error: unknown) => isApiError(error, 'Unauthorized')
 
   return {

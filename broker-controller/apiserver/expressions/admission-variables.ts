@@ -70,7 +70,7 @@ export type DeclaredVariables = {
   readonly composed?: ReadonlyMap<string, CelType>
 }
 
-/** Of a condition of a webhook. */
+/** Variables of a webhook's match condition. */
 export const conditionVariables: DeclaredVariables = { hasParams: false, hasAuthorizer: true }
 
 export const resourceCheckName = 'authorizer.requestResource'

@@ -1,6 +1,6 @@
 /** Compiled expressions that are kept: the ones used last, in bounded memory. */
 
-/** Of all expressions that are kept: about 10 MB. */
+/** Characters of all kept expressions, which take about 10 MB. */
 const mostCharacters = 100_000
 const leastCharacters = 100
 

@@ -2,7 +2,7 @@
 import { forbidden, invalid, mostProblems, type Problem } from '../../../api/problem.ts'
 import type { AdmissionExpression, ExpressionProblem } from './admission-expression.ts'
 
-/** Of all expressions of one object: less than a second to compile. */
+/** Characters of all expressions of one object, which take less than a second to compile. */
 const mostCharacters = 200_000
 
 export type WrittenExpression = { readonly field: string; readonly source: string }

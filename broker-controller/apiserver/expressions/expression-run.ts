@@ -18,11 +18,11 @@ import { pauses } from '../handlers/turns.ts'
 import type { AdmissionExpression, ExpressionProblem } from './admission-expression.ts'
 import { resourceCheckName } from './admission-variables.ts'
 
-/** Of one evaluation (celconfig.PerCallLimit). */
+/** Cost of one evaluation (celconfig.PerCallLimit). */
 const mostCallCost = 1_000_000
-/** Of all conditions of a webhook or policy (celconfig.RuntimeCELCostBudgetMatchConditions). */
+/** Cost of all conditions of a webhook or policy (celconfig.RuntimeCELCostBudgetMatchConditions). */
 export const conditionBudget = 2_500_000
-/** Of the validations of a policy with one binding and one object of parameters (celconfig.RuntimeCELCostBudget). */
+/** Cost of a policy's validations with one binding and one parameter object (celconfig.RuntimeCELCostBudget). */
 export const policyBudget = 10_000_000
 /** Steps between two looks at the clock: about a millisecond. */
 const slice = 20_000
@@ -107,7 +107,7 @@ export class ExpressionRun {
   readonly #work: RequestWork
   /** What is left of the budget. */
   budget: number
-  /** Of the variables that the present expression was the first to read. */
+  /** Cost of the variables that the current expression was the first to read. */
   #composedCost = 0
 
   constructor({ variables, composed, budget, work }: RunSettings) {

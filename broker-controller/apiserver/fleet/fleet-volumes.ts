@@ -20,7 +20,7 @@ export type FleetVolumeFacts = {
   readonly pods: readonly Pod[]
   /** What the node reported since the controller started. */
   readonly reportOf: (node: string) => Pick<StorageReport, 'pools' | 'volumes' | 'trash'> | undefined
-  /** Of volumes that are being moved, by their uid. */
+  /** Bytes copied so far of volumes that are being moved, by their UID. */
   readonly copiedBytes?: ReadonlyMap<string, number>
 }
 

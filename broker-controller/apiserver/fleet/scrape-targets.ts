@@ -13,7 +13,7 @@ type NodeTarget = {
   readonly path: string
   /** What changes slowly is read more rarely: each scrape is a connection of the node. */
   readonly interval?: string
-  /** Of the agent's metrics, which node_exporter and the kubelet serve apart. */
+  /** Which of the agent's metrics: node_exporter and the kubelet serve them separately. */
   readonly part?: 'machine' | 'agent'
 }
 

@@ -78,7 +78,7 @@ function forwardedHeaders({ identity, isUpgrade }: ForwardedExchange, raw: RawRe
   const { method, headers, address, path } = raw
   const names = headers.map((name, i) => (i % 2 === 0 ? name.toLowerCase() : ''))
   const impersonation = headers.filter((_, i) => names[i - (i % 2)]?.startsWith('impersonate-'))
-  // Of the client's own word about its address nothing is passed on: the leader takes the last one for true.
+  // The client's own X-Forwarded-For is not passed on: the leader trusts the last one.
   const own = headers.filter((_, i) => names[i - (i % 2)] !== 'x-forwarded-for')
   const kept = requestHeaders({ method, headers: own, address, uri: path, isUpgrade, toController: true })
   return [...kept, ...impersonation, identityHeader, identityHeaderValue(identity)]

@@ -60,7 +60,7 @@ export function controllerScales(needs: ResourceNeeds, kinds: KindRegistry): Con
   }
 }
 
-/** Of `apps/v1`; '' of `v1`. Throws as ParseGroupVersion (apimachinery, runtime/schema). */
+/** `apps` for `apps/v1`, '' for `v1`. Throws as ParseGroupVersion (apimachinery, runtime/schema). */
 function groupOf(apiVersion: string): string {
   const parts = apiVersion.split('/')
   if (parts.length > 2) throw new Error(`unexpected GroupVersion string: ${apiVersion}`)

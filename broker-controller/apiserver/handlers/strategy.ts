@@ -163,7 +163,7 @@ export type CreateAdmission<T> = {
 
 /** What else the author of a new object is judged by. */
 export type NodeRestrictionFacts = {
-  /** Of its Node object; undefined when there is none. */
+  /** UID of its Node object; undefined: there is none. */
   readonly nodeUid?: string | undefined
   /** The common name that its certificate request asks for; undefined when the request cannot be read. */
   readonly commonName?: string | undefined
@@ -216,7 +216,7 @@ export type SubresourceAction = {
   readonly kind: string
   readonly group?: string
   readonly version?: string
-  /** Of its body, for webhooks; undefined: they are sent none that is in protobuf. */
+  /** Schema of its body, for webhooks; undefined: they get no body that was sent as protobuf. */
   readonly body?: TSchema
   create(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse>
 }
@@ -364,7 +364,7 @@ export type ResourceNeeds = {
   readonly origin?: StoreOrigin
   /** Whether checkpoints of nodes are accepted. undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen'>
-  /** Of what nodes return with their checkpoints; undefined: nothing is proven. */
+  /** Checks the proofs in checkpoints of nodes; undefined: nothing is proven. */
   readonly contentProver?: Pick<ContentProver, 'isProven' | 'isProvenRecord'>
   /** undefined: there is no way to nodes. */
   readonly sessions?: Pick<SessionBoard, 'open' | 'awaits' | 'connect'>

@@ -31,7 +31,7 @@ export type WebhookTrail = {
 }
 
 export interface WebhookGate {
-  /** Of the monotonic clock by which all webhooks of one request share their time. */
+  /** Monotonic time: all webhooks of one request share one deadline. */
   nowMs(): number
   /** Whether a webhook may want to see this operation; without one nothing needs to be prepared. */
   concerns(route: ResourceRoute, operation: Operation): Promise<boolean>
@@ -42,7 +42,7 @@ export interface WebhookGate {
 }
 
 export type RequestWebhooks = {
-  /** Of all webhooks so far. */
+  /** Warnings of all webhooks so far. */
   readonly warnings: readonly string[]
   /** The given object itself when nothing changed it. */
   mutate(object: AnyObject | undefined, old: AnyObject | undefined, name?: string): Promise<unknown>

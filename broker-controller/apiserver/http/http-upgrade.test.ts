@@ -5,7 +5,7 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { eventually } from '../../../test/support/wait.ts'
 import { type ApiUnderTest, startApi } from '../../testing/api-under-test.ts'
 
-/** Of a pod that does not exist. */
+/** Request for a pod that does not exist. */
 const exec = [
   'GET /api/v1/namespaces/default/pods/a/exec?command=ls&stdout=1 HTTP/1.1',
   'Host: x',

@@ -32,7 +32,7 @@ export function requestCounters(registry: MetricsRegistry): RequestCounters {
     watches,
     seen: ({ route }, code, tookMs) => {
       const isResource = route.kind === 'resource'
-      // Of an extension server's path only the group is one of few.
+      // An extension server's paths are unbounded, their groups are not: only the group becomes a label.
       const isNamed = isResource || route.kind === 'aggregated'
       const verb = isNamed ? (httpVerbs[route.verb] ?? route.verb.toUpperCase()) : 'GET'
       const group = isResource ? route.resource.group : isNamed ? route.group : ''

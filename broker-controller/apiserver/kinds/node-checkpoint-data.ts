@@ -24,7 +24,10 @@ import { rewrite } from '../../store/rewrite.ts'
 import { warnLimited } from '../handlers/resource-request.ts'
 import type { ResourceNeeds } from '../handlers/strategy.ts'
 
-/** Of the fleet itself: Secrets there admit machines, and every client relies on the ConfigMaps. Checkpoints change nothing in them. */
+/**
+ * Namespaces of the fleet itself, in which checkpoints change nothing: Secrets there admit machines, and every client relies
+ * on the ConfigMaps.
+ */
 export const ownNamespaces: readonly string[] = ['kube-system', 'kube-public', nodeLeaseNamespace]
 
 /**
@@ -49,7 +52,7 @@ export function namedBy(
 type Data = ConfigMap | Secret
 type DataResource = 'configmaps' | 'secrets'
 
-/** Of a node, and whether the controller assigned a pod to it that names the object. */
+/** The node that delivers an object, and whether the controller assigned a pod to it that names the object. */
 export type Deliverer = { readonly node: string; readonly hasAssigned: boolean }
 
 export type TakenData = {

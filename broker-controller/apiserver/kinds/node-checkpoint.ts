@@ -270,7 +270,7 @@ async function createFromCheckpoint(kind: KindStrategy, object: AnyObject, reque
   await createIfAbsent(kind, { ...prepared, ...ended, metadata }, needs)
 }
 
-/** Of two pods with one name the later one is what was wanted last. A pod created in this store is later than all. */
+/** The later of two pods with one name was wanted last. A pod created in this store is later than all. */
 function isLaterPod(delivered: AnyObject, present: AnyObject, { origin, clock }: ResourceNeeds): boolean {
   if (!isPod(delivered) || delivered.metadata.uid === present.metadata.uid) return false
   const madeMs = ({ metadata }: AnyObject) => Date.parse(metadata.creationTimestamp ?? '')

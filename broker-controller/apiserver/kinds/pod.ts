@@ -68,7 +68,7 @@ export const podStrategy: KindStrategy<Pod> = {
     proxy: { access: 'proxy', kind: 'PodProxyOptions', proxy: proxyToPod },
     portforward: { access: 'connect', kind: 'PodPortForwardOptions', connect: forwardPorts },
     binding: { access: 'create', kind: 'Binding', body: BindingSchema, create: bindPod },
-    // Of another group than pods: kubectl drain looks for just this before it evicts.
+    // kubectl drain looks for this group, which is not that of pods, before it evicts.
     eviction: {
       access: 'create',
       kind: 'Eviction',

@@ -35,7 +35,7 @@ export function withPriority(pod: Pod, classes: readonly PriorityClass[]): Admit
   return { ok: true, object: { ...pod, spec } }
 }
 
-/** Of several default classes the one with the lowest value. */
+/** The default class with the lowest value. */
 function defaultClass(classes: readonly PriorityClass[]): PriorityClass | undefined {
   const defaults = classes.filter(({ globalDefault }) => globalDefault === true)
   return defaults.reduce<PriorityClass | undefined>(

@@ -25,7 +25,7 @@ const readSets = recentlyUsed<FieldSet>(keptElements, keptForMs)
 /** A set that did not change is stored as the object it was read from. */
 const written = new WeakMap<FieldSet, NonNullable<ManagedFieldsEntry['fieldsV1']>>()
 
-/** Of managedFields; undefined where an entry cannot be read. Of entries of one writer the last one counts. */
+/** The managers in managedFields; undefined: an entry cannot be read. The last entry of a writer counts. */
 export function managersOf(entries: readonly ManagedFieldsEntry[] = []): readonly Manager[] | undefined {
   const managers = new Map<string, Manager>()
   for (const { manager = '', operation, apiVersion = '', subresource = '', time, fieldsType, fieldsV1 } of entries) {

@@ -22,7 +22,7 @@ export type Shape =
       readonly items: TSchema
       /** undefined: the item lacks a key, or is none of a set. */
       readonly elementOf: (item: unknown) => string | undefined
-      /** Of a list whose items have keys: those that an item must have. */
+      /** Keys that each item must have, in a list whose items have keys. */
       readonly keys: readonly string[]
     }
 

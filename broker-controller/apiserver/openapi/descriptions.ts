@@ -70,7 +70,7 @@ const ofEveryKind: { readonly [field: string]: string } = {
   status,
 }
 
-/** Of a type, or of one of its fields; undefined: there is none. `isKind`: the type is one of objects with metadata. */
+/** Description of a type or of one of its fields. `isKind`: objects of the type have metadata. */
 export function descriptionOf(type: string, field?: string, isKind = false): string | undefined {
   if (field === undefined) return own(descriptions, type)
   return own(descriptions, `${type}.${field}`) ?? (isKind ? own(ofEveryKind, field) : undefined)

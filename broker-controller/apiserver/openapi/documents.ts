@@ -15,7 +15,7 @@ import { type JsonSchema, type OpenApiVersion, type TypeRegistry, typeRegistry }
 
 export type OpenApiDocument = {
   readonly bytes: Buffer
-  /** Of the bytes; clients keep the document under it. */
+  /** Hash of the bytes; clients cache the document under it. */
   readonly hash: string
 }
 
@@ -30,7 +30,7 @@ export type OpenApiDocuments = {
 
 const byKinds = new WeakMap<KindRegistry['served'], OpenApiDocuments>()
 
-/** Of the kinds that are served now, the same documents until they change. `title` and `version`: of the program. */
+/** Documents of the kinds that are served now; they stay the same until the kinds change. `version`: of the program. */
 export function openApiDocuments(kinds: KindRegistry, version: string): OpenApiDocuments {
   const { served } = kinds
   const known = byKinds.get(served)

@@ -18,7 +18,7 @@ export const wellKnownTypes = {
   patch: `${metaPackage}.Patch`,
 } as const
 
-/** Of a name in a schema: `core.v1.Container`, `meta.v1.ObjectMeta`. */
+/** Full name for a name in a schema: `core.v1.Container`, `meta.v1.ObjectMeta`. */
 export function nestedTypeName(short: string): string {
   const [, meta] = /^meta\.v1\.(.+)$/.exec(short) ?? []
   return meta === undefined ? `io.k8s.api.${short}` : `${metaPackage}.${meta}`
@@ -26,7 +26,7 @@ export function nestedTypeName(short: string): string {
 
 type NamedKind = Pick<Resource, 'group' | 'version' | 'kind'> & { readonly id?: string }
 
-/** Of a kind. A group that is no group of Kubernetes is turned round, as a custom resource's is. */
+/** Full name of a kind. A group that is not one of Kubernetes is reversed, as a custom resource's is. */
 export function kindTypeName({ id = '', group, version, kind }: NamedKind): string {
   if (group === '') return `io.k8s.api.core.${version}.${kind}`
   if (isCustomName(id)) return [...group.split('.').reverse(), version, kind].join('.')

@@ -52,7 +52,7 @@ export function podSecurityAdmission(needs: PodSecurityNeeds, settings: PodSecur
     async judge(write, kind) {
       const { subresource } = write.request.route
       if (kind.judges === 'namespace') return subresource === '' ? judgeNamespace(write, facts) : []
-      // Of the subresources of pods that are written all but the status are of what the pod does.
+      // Each written subresource of a pod but its status affects what the pod does.
       const isLeftOut = kind.judges === 'pod' ? subresource === 'status' : subresource !== ''
       return isLeftOut ? [] : judgePods(write, kind, facts)
     },

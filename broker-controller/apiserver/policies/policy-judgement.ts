@@ -20,7 +20,7 @@ export type PolicyDenial = {
   readonly message: string
   /** undefined: Invalid. */
   readonly reason?: string
-  /** Of the validation. */
+  /** Index of the validation. */
   readonly index: number
 }
 
@@ -28,7 +28,7 @@ export type PolicyJudgement = {
   readonly denials: readonly PolicyDenial[]
   /** Values for the audit log, by key. */
   readonly annotations: readonly (readonly [key: string, value: string])[]
-  /** Of annotations: they deny the write, whatever the actions of the binding are. */
+  /** Failures of audit annotations: they deny the write, whatever the actions of the binding are. */
   readonly failures: readonly string[]
 }
 

@@ -14,7 +14,7 @@ export type ValidationFailure = {
 }
 
 const failureKey = 'validation.policy.admission.k8s.io/validation_failure'
-/** Of an annotation (maxAuditAnnotationValueLength). */
+/** Length of an annotation (maxAuditAnnotationValueLength). */
 const longestValue = 10 * 1024
 const longestWarning = 1024
 const mostAnnotations = 100

@@ -22,7 +22,7 @@ export type Exchange = {
   readonly path: string
   readonly headers: readonly string[]
   readonly isUpgrade: boolean
-  /** Of redirects, and of links in pages. */
+  /** Rewrites the targets of redirects and of links in pages. */
   readonly rewriteLocation: (location: string) => string
   /** The server is a controller of the fleet. */
   readonly toController?: boolean

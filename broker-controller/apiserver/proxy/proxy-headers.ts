@@ -6,7 +6,7 @@ export const identityHeader = 'x-bramble-identity'
 /** Names and values in turn, as on the wire. */
 export type RawHeaders = readonly string[]
 
-/** Of one connection only (RFC 9110, 7.6.1; RFC 2616, 13.5.1). */
+/** Headers that apply to one connection only (RFC 9110, 7.6.1; RFC 2616, 13.5.1). */
 const hopByHop = [
   'connection',
   'proxy-connection',

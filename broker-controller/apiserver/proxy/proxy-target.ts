@@ -9,7 +9,7 @@ export type ProxyTarget = {
   readonly port: number | undefined
 }
 
-/** Of a Service: `port` is the name or the number of one of its ports, or '' for the one without a name. */
+/** A port of a Service. `port`: its name or number, or '' for the one without a name. */
 export type ServiceTarget = Omit<ProxyTarget, 'port'> & { readonly port: string }
 
 /** Reads `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. Throws BadRequest for anything else; `what` is `pod` or `node`. */

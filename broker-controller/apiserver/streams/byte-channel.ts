@@ -9,7 +9,7 @@ const clientPingMs = 15_000
 /** Where the client's data is not taken at the moment. */
 const heldPingMs = 2_000
 
-/** Of one client, in bytes: enough to keep the connection busy while the next piece comes. */
+/** Bytes for one client: enough to keep the connection busy while the next piece comes. */
 const mostUnsent = 128 * 1024
 
 /** Calls `ping` each `clientPingMs`, and more often while the client is not read. Returns how to stop. */

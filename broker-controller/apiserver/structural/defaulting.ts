@@ -11,7 +11,7 @@ import { schemaOfItems, schemaOfName } from './pruning.ts'
  * multiply, and ten lines of a schema could ask for more than the machine has memory.
  */
 const mostDefaulted = 2 * 1024 * 1024
-/** Of each default, beside its own length: a field or an item that is visited. */
+/** Cost of each default, beside its own length: a field or an item that is visited. */
 const leastCost = 16
 
 type Room = { left: number }
@@ -82,7 +82,7 @@ function defaultOf(schema: JSONSchemaProps, room: Room): unknown {
 
 const lengths = new WeakMap<object, number>()
 
-/** Of its JSON. */
+/** Length of the value's JSON. */
 function lengthOf(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0

@@ -157,7 +157,7 @@ function wrongFormat(walk: Walk, format: string, text: string, path: string): Pr
 
 /** Compiled patterns by their text: schemas of many kinds have the same ones. */
 const patterns = new Map<string, Pattern>()
-/** Of all that are kept: about 10 MB. */
+/** Parts of all kept patterns, which take about 10 MB. */
 const mostPatternParts = 50_000
 let patternParts = 0
 

@@ -8,13 +8,16 @@ import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, node
 
 /** Fields and list items of one body, and of one object. A pod with its status has about 300, a node with fifty images 400. */
 export const mostValues = 16_384
-/** Of a JSON patch: 10,000 operations, as in Kubernetes, of four fields each. They are cheaper than fields of an object. */
+/**
+ * Values of a JSON patch: 10,000 operations, as in Kubernetes, with four fields each. They are cheaper than fields of an
+ * object.
+ */
 export const mostPatchValues = 50_000
 /** Levels of objects and lists; the schemas have fewer than twenty. Kubernetes allows 10,000. */
 const mostLevels = 100
 /** The parser takes up to 3 ms for each kB. kubectl turns files into JSON itself. */
 const mostYamlBytes = 16 * 1024
-/** Of a client that may ask for a certificate and nothing else: a request has about 2 kB. */
+/** Body of a client that may only request a certificate; such a request has about 2 kB. */
 const mostRequestBytes = 64 * 1024
 
 /** Throws RequestEntityTooLarge where this identity may not send as much. */

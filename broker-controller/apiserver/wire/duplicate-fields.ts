@@ -7,7 +7,7 @@ const none: Set<string> = new Set()
 
 /** One object or list around the place that is read. */
 type Level = {
-  /** Of an object: the names that were read; undefined for a list. */
+  /** Names that were read so far in an object; undefined for a list. */
   readonly names: Set<string> | undefined
   /** Those of them that were read more than once. */
   readonly repeated: Set<string>

@@ -8,7 +8,7 @@ import { coversPath, includesOrAll } from './policy-rules.ts'
 
 /** More combinations of group, resource, verb and name than any role has: comparing them must not hold other requests up. */
 export const mostRights = 20_000
-/** Of one right with one rule. A small board makes about 10 million in 100 ms. */
+/** Comparisons of a right with a rule. A small board makes about 10 million in 100 ms. */
 const mostComparisons = 10_000_000
 
 /** One verb on one resource or one path. */

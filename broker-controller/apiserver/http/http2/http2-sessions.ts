@@ -38,12 +38,12 @@ const settings = {
   /** As kube-apiserver without its option: what clients assume before the first SETTINGS (http2.initialMaxConcurrentStreams of Go). */
   maxConcurrentStreams: 100,
   enablePush: false,
-  /** Of one stream. A client may not send more of a body before it is read. */
+  /** Window of one stream. A client may not send more of a body before it is read. */
   initialWindowSize: 256 * 1024,
   /** As of a request in HTTP/1.1. Nine frames of 16 KiB is what a client can send for them. */
   maxHeaderListSize: 256 * 1024,
 }
-/** Of a session. A body that is not read yet leaves room for those of other streams. */
+/** Window of a session. A body that is not read yet leaves room for those of other streams. */
 const windowBytes = 2 * 1024 * 1024
 
 type Session = {

@@ -132,7 +132,7 @@ function textsOf(headers: { readonly [name: string]: string | number }): Headers
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]))
 }
 
-/** Of lines: names and values in turn. A name that may be there once has its first value: Node.js throws for more. */
+/** `lines`: names and values in turn. A name that may occur once gets its first value: Node.js throws for more. */
 function headersIn(lines: readonly string[]): Headers {
   const headers: Headers = Object.create(null)
   for (const [line, value] of pairsOf(lines)) {

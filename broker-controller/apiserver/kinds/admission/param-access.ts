@@ -24,7 +24,7 @@ function refusal(field: string, because: string): ParamRefusal {
 type AccessNeeds = Pick<ResourceNeeds, 'access' | 'kinds' | 'store'>
 type Asked = { readonly verb: 'get' | 'list'; readonly namespace: string; readonly name: string }
 
-/** Of a policy: its author must be able to read all objects of the kind. */
+/** The author of a policy must be able to read all objects of its paramKind. */
 export async function refuseHiddenParamKind(
   paramKind: ParamKind | undefined,
   requester: Identity,
@@ -39,7 +39,7 @@ export async function refuseHiddenParamKind(
   return refusal('spec.paramKind', because)
 }
 
-/** Of a binding: its author must be able to read the objects that it names. */
+/** The author of a binding must be able to read the objects that it names. */
 export async function refuseHiddenParams(
   { policyName = '', paramRef }: PolicyBindingSpec,
   requester: Identity,

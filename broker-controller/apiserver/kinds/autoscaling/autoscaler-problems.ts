@@ -110,7 +110,7 @@ function policyProblems(field: string, { type = '', value = 0, periodSeconds = 0
   ]
 }
 
-/** Of the sources that are given only the first is checked; the others are forbidden. */
+/** Only the first given source is checked; the others are forbidden. */
 function metricProblems(field: string, metric: MetricSpec): readonly Problem[] {
   const { type = '' } = metric
   const isKnown = (text: string): text is keyof typeof sources => Object.hasOwn(sources, text)

@@ -32,7 +32,7 @@ export const cronJobStrategy: KindStrategy<CronJob> = {
   podSecurity: { judges: 'template', parts: ({ spec }) => spec.jobTemplate.spec.template },
 }
 
-/** Of the Jobs, only the pods get their defaults now: the Job's own are those of the time when it is created. */
+/** The Job template's own defaults are set when a Job is created; those of its pods are set now. */
 function withSpecDefaults(spec: CronJob['spec']): CronJob['spec'] {
   const { jobTemplate } = spec
   const { template } = jobTemplate.spec

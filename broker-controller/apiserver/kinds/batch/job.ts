@@ -40,7 +40,7 @@ export const jobStrategy: KindStrategy<Job> = {
   validateUpdate: (old, now) => jobChangeProblems(old, now, equalJSON),
 }
 
-/** Of a Job, and of the Jobs of a CronJob. Fields with one value only by default are set, as clients read them. */
+/** Defaults of a Job. Fields with only one value are set, too, as clients read them. */
 function withJobSpecDefaults(spec: JobSpec): JobSpec {
   const { parallelism, completions, backoffLimitPerIndex, podFailurePolicy, template } = spec
   const isSingle = completions === undefined && parallelism === undefined

@@ -5,8 +5,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 const mostCharacters = 256 * 1024
 
 /**
- * Of the first certificate of a PEM file and the first key of another. undefined: they belong together. No part of the key is in
- * the text. The reason why a certificate or key cannot be parsed is OpenSSL's, and so is not repeated.
+ * Compares the first certificate of one PEM file with the first key of another; undefined: they belong together. The text
+ * has no part of the key. It does not repeat OpenSSL's reason why a certificate or key cannot be parsed.
  */
 export function keyPairProblem(certificatePem: string, keyPem: string): string | undefined {
   const certificate = firstBlock(certificatePem, /^CERTIFICATE$/)

@@ -139,9 +139,9 @@ function eachAmount(
 }
 
 type Facts = {
-  /** Of the resource. */
+  /** Name of the resource. */
   readonly name: string
-  /** Of the item. */
+  /** Type of the limit: `Container`, `Pod` or `PersistentVolumeClaim`. */
   readonly type: string
   readonly bound: QuantityLike
   readonly request: QuantityLike | undefined

@@ -110,7 +110,7 @@ function affinityProblems(
   return nodeTermsProblems(`${field}.required.nodeSelectorTerms`, terms.nodeSelectorTerms)
 }
 
-/** Of the kinds of storage that a fleet of small machines has, the fields are checked, too. */
+/** Checks the fields, too, of the volume sources that a fleet of small machines uses. */
 function sourceProblems(at: string, spec: PersistentVolumeSpec): readonly Problem[] {
   const [first, ...more] = volumeSourceNames.filter((name) => spec[name] !== undefined)
   if (first === undefined) return [required(at, 'must specify a volume type')]

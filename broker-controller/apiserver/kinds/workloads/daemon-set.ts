@@ -127,7 +127,7 @@ function updateProblems(field: string, strategy: NonNullable<DaemonSetSpec['upda
   ]
 }
 
-/** Of the numbers of a status; `conditions` are not checked, as in Kubernetes. */
+/** Checks the numbers of a status, but not its `conditions`, as Kubernetes. */
 function daemonStatusProblems(old: DaemonSet, { status = {} }: DaemonSet): readonly Problem[] {
   const { conditions: _, ...counts } = status
   const isLess = (counts.collisionCount ?? 0) < (old.status?.collisionCount ?? 0)

@@ -64,7 +64,7 @@ function replicaSetProblems({ spec }: ReplicaSet): readonly Problem[] {
   ]
 }
 
-/** Of the status of a ReplicaSet or a ReplicationController. */
+/** Problems of the status of a ReplicaSet or a ReplicationController. */
 export function replicaStatusProblems({ status }: Pick<ReplicaSet, 'status'>): readonly Problem[] {
   const { fullyLabeledReplicas, observedGeneration } = status ?? {}
   const more = { fullyLabeledReplicas, observedGeneration }

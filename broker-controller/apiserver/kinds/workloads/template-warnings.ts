@@ -16,7 +16,7 @@ export const namedTemplateWarnings = {
 /** Pod Security warns of what it would refuse of the pods. */
 export const templateSecurity = { judges: 'template', parts: ({ spec }: Templated) => spec.template } as const
 
-/** Of the template at `spec.template`. */
+/** Warnings about the template at `spec.template`. */
 export function templateWarnings({ spec: { template } }: Templated): readonly string[] {
   return template === undefined ? [] : podTemplateWarnings('spec.template', template)
 }

@@ -20,7 +20,7 @@ export function withUpdateDefaults(
 
 type Selecting = { readonly spec: { readonly selector?: LabelSelector } }
 
-/** Of a kind whose selector stays as it was when the object was created. */
+/** For a kind whose selector is immutable. */
 export function selectorChangeProblems({ spec: old }: Selecting, { spec: now }: Selecting): readonly Problem[] {
   const isSame = equalJSON(old.selector ?? null, now.selector ?? null)
   return isSame ? [] : [invalid('spec.selector', now.selector, 'field is immutable')]

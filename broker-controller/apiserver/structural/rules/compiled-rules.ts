@@ -8,7 +8,7 @@ import { type Declared, sizeAtPath } from './declared-type.ts'
 import { readFieldPath } from './field-path.ts'
 
 export type CompiledExpression = Pick<Compiled, 'program'> & {
-  /** Of one evaluation, at worst. */
+  /** Highest cost of one evaluation. */
   readonly cost: number
 }
 
@@ -21,7 +21,7 @@ export type CompiledRule = {
   readonly usesOldSelf: boolean
   readonly messageProblem?: string
   readonly message?: CompiledExpression
-  /** Of the field that the problem is about, below the value; '': the value itself. */
+  /** Path from the value to the field that the problem is about; '': the value itself. */
   readonly fieldPath: string
 }
 

@@ -23,17 +23,17 @@ import { escapedName, isReservedName } from './escaped-name.ts'
 export type Declared = {
   readonly schema: JSONSchemaProps
   readonly type: CelType
-  /** Of characters, items or entries. */
+  /** Most characters, items or entries. */
   readonly most: number
   /** Bytes of the shortest JSON. */
   readonly least: number
   /** By the names of the object, not escaped. */
   readonly fields?: ReadonlyMap<string, Declared>
-  /** Of the items of a list, or the values of a map. */
+  /** Type of the items of a list, or the values of a map. */
   readonly element?: Declared
 }
 
-/** Of a body, as Kubernetes counts (celconfig.MaxRequestSizeBytes). */
+/** Bytes of a body, as Kubernetes counts (celconfig.MaxRequestSizeBytes). */
 export const largestRequest = 3 * 1024 * 1024
 
 /**

@@ -22,7 +22,7 @@ import { type CompiledExpression, type CompiledRule, hasRules } from './compiled
 import { type RuleNode, ruleNodesOf } from './rule-nodes.ts'
 import { schemaValue } from './schema-values.ts'
 
-/** Of one evaluation, and of all for one object (celconfig.PerCallLimit, RuntimeCELCostBudget). */
+/** Cost of one evaluation, and of all for one object (celconfig.PerCallLimit, RuntimeCELCostBudget). */
 const mostCallCost = 1_000_000
 const mostObjectCost = 10_000_000
 /** Steps between two looks at the clock: about a millisecond. */
@@ -127,7 +127,7 @@ function* evaluateAll(run: Run, { rules, declared }: RuleNode, place: Place): Ge
     const field = place.at === '' ? '<nil>' : place.at
     const type = declared.schema.type ?? ''
     if (condition === undefined) {
-      // Of a definition that another version of Bramble accepted: a rule is never left out.
+      // Another version of Bramble accepted the definition: a rule is never skipped.
       run.found.push(invalid(field, type, `rule compile error: ${compiled.problem}`))
       continue
     }

@@ -28,7 +28,7 @@ export type RuleNode = {
   readonly declared: Declared
   readonly rules: readonly LazyRule[]
   readonly properties: ReadonlyMap<string, RuleNode>
-  /** Of the items of a list, or the values of a map. */
+  /** Rules for the items of a list, or the values of a map. */
   readonly element: RuleNode | undefined
 }
 
@@ -36,7 +36,7 @@ export type RuleNode = {
 const nodes = new WeakMap<JSONSchemaProps, RuleNode>()
 /** Those of `nodes`, the oldest first. */
 const sizes: { readonly schema: WeakRef<JSONSchemaProps>; readonly characters: number }[] = []
-/** Of all expressions that are kept compiled: about 10 MB. */
+/** Characters of all expressions that are kept compiled, which take about 10 MB. */
 const mostCharacters = 100_000
 const leastCharacters = 100
 let characters = 0

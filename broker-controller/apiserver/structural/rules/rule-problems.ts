@@ -41,14 +41,14 @@ function* judgeDefaults(found: Problem[], at: string, schema: JSONSchemaProps): 
 type Walk = {
   readonly found: Problem[]
   readonly costs: { readonly at: string; readonly cost: number }[]
-  /** Of the expressions so far. */
+  /** Characters of the expressions so far. */
   characters: number
 }
 
 type Place = {
   /** How many values of the schema an object may have; undefined: only the size of a request bounds them. */
   readonly count: number | undefined
-  /** Of the schema, where one around it has rules. */
+  /** Types of the schema; undefined: no schema around it has rules. */
   readonly declared: Declared | undefined
   readonly isResource: boolean
   /** The path of the list around it whose items have no earlier ones. */
