@@ -15,6 +15,6 @@ test("a certificate's subject gives user and groups", async (t) => {
   t.same(identityOfSubject({ CN: 'ada', O: ['dev', 'ops'] }), { user: 'ada', groups: ['dev', 'ops'] })
   t.same(identityOfSubject({ CN: 'ada', O: 'dev' }), { user: 'ada', groups: ['dev'] })
   t.same(identityOfSubject({ CN: 'ada' }), { user: 'ada', groups: [] })
-  t.equal(identityOfSubject({ CN: ['ada', 'eve'] }), undefined, 'two names are no name')
+  t.equal(identityOfSubject({ CN: ['ada', 'eve'] }), undefined, 'two names are not a name')
   t.equal(identityOfSubject({}), undefined)
 })

@@ -61,7 +61,7 @@ export function problemText({ field, message }: Problem): string {
   return field === '' ? message : `${field}: ${message}`
 }
 
-/** Problems that are named one by one; Kubernetes counts no more strict decoding errors of one object either. */
+/** Problems that are named one by one; Kubernetes has the same limit for strict decoding errors of one object. */
 export const mostProblems = 100
 const longestField = 256
 const longestMessage = 512
@@ -102,7 +102,7 @@ export function quoted(value: unknown, most = 120): string {
 
 const deepestQuoted = 16
 
-/** The value may have any size, and be nested deeper than the stack allows: no more of it is written than is shown. */
+/** The value may have any size, and be nested deeper than the stack allows: only as much of it is written as is shown. */
 function startOfJson(value: unknown, most: number, depth: number): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, most + 1))
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? String(value)

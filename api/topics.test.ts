@@ -74,7 +74,7 @@ function topicOf(kind: Topic['kind']): Topic {
   }
 }
 
-test('a topic of another version is none of ours', async (t) => {
+test('a topic of another version is not ours', async (t) => {
   for (const kind of Object.keys(topicRules) as Topic['kind'][]) {
     t.same(parseTopic(topicName(topicOf(kind))), topicOf(kind))
   }
@@ -103,7 +103,7 @@ test('the broker keeps the last state of each topic that is a state, and no sing
   ])
 })
 
-test('a name that is almost one of ours is none', async (t) => {
+test('a name that is almost one of ours is not', async (t) => {
   const names = [
     'bramble/v1',
     'bramble/v1/',

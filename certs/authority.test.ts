@@ -96,7 +96,7 @@ test('a key that others could read is made private, and that is logged', async (
   t.equal((await stat(join(folder.path, 'ca.key'))).mode & 0o777, 0o600)
 })
 
-test('what is no authority is refused with the file named, and nothing is made in its place', async (t) => {
+test('an invalid authority is refused with the file named, and nothing is made in its place', async (t) => {
   const folder = await temporaryFolder()
   t.teardown(folder.remove)
   const at = (name: string) => join(folder.path, name)

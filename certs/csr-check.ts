@@ -59,7 +59,7 @@ export function commonNameOfCSR(pem: string): string | undefined {
 }
 
 /**
- * Why the text is no certificate request for any signer; undefined: it is one, and its signature is by its own key (validateCSR in
+ * Why the text is not a certificate request for any signer; undefined: it is one, and its signature is by its own key (validateCSR in
  * pkg/apis/certificates/validation/validation.go). Text around the first PEM block is ignored, as by Go. A signature by a method that is
  * not known here is left to the signer.
  */

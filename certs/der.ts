@@ -86,7 +86,7 @@ export function decodeDer(bytes: Uint8Array): Der {
   return forge.fromDer(letters(bytes), { strict: true, decodeBitStrings: false, maxDepth: 24 })
 }
 
-/** The values inside a sequence, a set or a `[tag]`; undefined when there can be none. */
+/** The values inside a sequence, a set or a `[tag]`; undefined: the value is not of that kind. */
 export function itemsOf(value: Der | undefined, kind: 'sequence' | 'set' | number): readonly Der[] | undefined {
   if (value === undefined || !Array.isArray(value.value)) return undefined
   const [tagClass, type] = typeof kind === 'number' ? [context, kind] : [universal, types[kind]]

@@ -45,7 +45,7 @@ test('none is made while the clock is wrong, and one that is there is used', asy
   t.equal((await openFrontProxyAuthority(folder, 0)).certificate, made.certificate)
 })
 
-test('a certificate of another key is replaced, and a file that is no key is named', async (t) => {
+test('a certificate of another key is replaced, and a file that is not a key is named', async (t) => {
   const folder = testFolder(t)
   const path = join(folder, 'front-proxy-ca.key')
   const made = await openFrontProxyAuthority(folder, nowMs)

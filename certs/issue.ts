@@ -142,7 +142,7 @@ export function issue(
 ): string {
   refuseWrongDate(nowMs)
   if (nowMs >= authority.notAfterMs) {
-    throw new Error(`The authority ended on ${new Date(authority.notAfterMs).toISOString()}: it can sign nothing more`)
+    throw new Error(`The authority ended on ${new Date(authority.notAfterMs).toISOString()}: it cannot sign anything`)
   }
   const authorityKey = createPublicKey(authority.key)
   return signCertificate(

@@ -88,7 +88,7 @@ test('the folder of a controller that has changed over may be copied over one of
   await cp(one, other, { recursive: true })
   const changed = await changeOver(one)
   await cp(one, other, { recursive: true })
-  t.same(await rolloverIn(other), changed, 'the next authority of before is no next one any more')
+  t.same(await rolloverIn(other), changed, 'the earlier next authority is no longer the next one')
   await t.rejects(changeOver(other), /begin first/)
   await finishRollover(other)
   const { hash, next } = await beginRollover(other, nowMs)

@@ -1,6 +1,6 @@
 /**
  * From one authority to the next while both are trusted, in three steps with as much time between them as the fleet takes:
- * begin (the next is trusted), change over (the next signs), finish (the previous is trusted no more).
+ * begin (the next is trusted), change over (the next signs), finish (the previous is no longer trusted).
  */
 import { createPrivateKey } from 'node:crypto'
 import { rename, rm, unlink } from 'node:fs/promises'
@@ -25,7 +25,7 @@ export type Rollover = {
   readonly previous?: string
 }
 
-/** Reads the files. One that has the authority that signs is no next and no previous one: it is left from a copy of another folder. */
+/** Reads the files. A file with the authority that signs is ignored: it is left from a copy of another folder. */
 export async function rolloverIn(folder: string): Promise<Rollover> {
   const rollover = await rolloverIfThere(folder)
   if (rollover === undefined) throw new Error(`There is no authority in ${folder}`)

@@ -96,7 +96,7 @@ test('a client shows its certificate', async (t) => {
   t.equal((await apiClient({ url, ca }).get('/')).body, 'anonymous')
 })
 
-test('an answer that is no JSON is given as it is', async (t) => {
+test('an answer that is not JSON is given as it is', async (t) => {
   const url = await serve(t, (_request, response) => response.end('<html>'))
   t.equal((await apiClient({ url, ca }).get('/')).body, '<html>')
 })

@@ -22,7 +22,7 @@ test('a sleep ends at its time, or when it is called off', async (t) => {
   t.pass('neither waited')
 })
 
-test('a sleep of a year is no short one', async (t) => {
+test('a sleep of a year is not cut short', async (t) => {
   const abort = new AbortController()
   let hasEnded = false
   const year = systemClock.sleep(365 * 86_400_000, abort.signal).then(() => {
@@ -69,7 +69,7 @@ test('the clock of tests waits for files, also where the machine stood still mea
   await reading
 })
 
-test('what others wrote as an instant is read in whole seconds, or is none', async (t) => {
+test('what others wrote as an instant is read in whole seconds, or is invalid', async (t) => {
   t.equal(wholeSeconds('2026-01-02T03:04:05.678Z'), '2026-01-02T03:04:05Z')
   t.equal(wholeSeconds('2026-01-02T04:04:05+01:00'), '2026-01-02T03:04:05Z')
   t.equal(wholeSeconds('yesterday'), undefined)

@@ -68,7 +68,7 @@ test('an answer that arrives while this process stands still is in time', async 
   t.equal(String(await answered), 'answer')
 })
 
-test('a deadline passes at its time, and the time in which the process stood still is none of it', async (t) => {
+test('a deadline passes at its time, and the time in which the process was suspended does not count', async (t) => {
   const clock = fakeClock()
   let passed = 0
   startDeadline(1_000, () => passed++, clock)

@@ -15,7 +15,7 @@ test('spans of time are read as Kubernetes writes them', async (t) => {
   for (const [text, ms] of Object.entries(spans)) t.equal(parseDuration(text), ms, text)
 })
 
-test('what is no span of time is not guessed at', async (t) => {
+test('an invalid duration is refused, not guessed', async (t) => {
   for (const text of ['', '10', '10 s', '-5s', 's', '5x', '1m 30s', '..s', '1.s.'])
     t.equal(parseDuration(text), undefined, text)
 })

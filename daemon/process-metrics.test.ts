@@ -52,7 +52,7 @@ test('process and Node.js have the names that Prometheus clients give them', asy
       .filter(([name = '', type]) => found.get(name)?.type !== type)
       .filter(([name]) => name !== 'nodejs_active_handles'),
     [],
-    'handles may be none',
+    'handles may be missing',
   )
   const known = types.map(([name]) => name)
   t.same(

@@ -12,7 +12,7 @@ export type Loop = { readonly name: string; readonly run: (signal: AbortSignal) 
 export async function runLoops(loops: readonly Loop[], signal: AbortSignal, log: Log): Promise<void> {
   const failed = new AbortController()
   const together = AbortSignal.any([signal, failed.signal])
-  setMaxListeners(0, together) // every loop listens: many is no leak
+  setMaxListeners(0, together) // every loop listens: many are not a leak
   let first: Error | undefined
   await Promise.all(
     loops.map(async ({ name, run }) => {

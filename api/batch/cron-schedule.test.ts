@@ -115,7 +115,7 @@ test('a zone in the schedule is used instead of that of the machine', async (t) 
   t.equal(problem('TZ=Nowhere/Else 0 9 * * *'), 'provided bad location Nowhere/Else: unknown time zone Nowhere/Else')
 })
 
-test('what is no schedule is refused with the words of robfig/cron', async (t) => {
+test('an invalid schedule is refused with the words of robfig/cron', async (t) => {
   t.equal(problem(''), 'empty spec string')
   t.equal(problem('* * * *'), 'expected exactly 5 fields, found 4: [* * * *]')
   t.equal(problem('* * * * * *'), 'expected exactly 5 fields, found 6: [* * * * * *]')

@@ -11,7 +11,7 @@ test('durations are read as Go writes them', async (t) => {
   t.equal(parseDurationMs('0'), 0)
 })
 
-test('what is no duration is refused: a unit is missing, unknown, or the number is too large', async (t) => {
+test('an invalid duration is refused: a unit is missing, unknown, or the number is too large', async (t) => {
   for (const text of ['', '5', 's', '1d', '1h 2m', '--1s', '.s', '9999999999h', '1'.repeat(100)]) {
     t.equal(parseDurationMs(text), undefined, text)
   }

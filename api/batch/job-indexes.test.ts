@@ -32,7 +32,7 @@ test('indexes from the number of completions on are left out: the Job was scaled
   t.same(parseIntervals('5', 5), [])
 })
 
-test('parts that are no numbers are left out', async (t) => {
+test('parts that are not numbers are left out', async (t) => {
   t.same(parseIntervals('a,1,2-x', 10), [{ first: 1, last: 1 }])
   t.same(parseIntervals('x-3,1x,x1,12', 20), [{ first: 12, last: 12 }])
 })

@@ -19,7 +19,7 @@ test('an update is taken as it was sent', async (t) => {
   t.same(decodeFleetUpdate(sent), sent)
 })
 
-test('what a later controller adds is left out, and what is no card is, too', async (t) => {
+test('what a later controller adds is left out, and so is what is not a card', async (t) => {
   const sent = {
     nodes: { put: [{ ...node, later: 1 }, { ...node, state: 'later' }, { name: 'pi-3' }, 'pi-4', null], gone: [1] },
     later: { put: [] },

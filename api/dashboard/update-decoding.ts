@@ -63,7 +63,7 @@ const WorkloadCardSchema = object({
 const RequestCardSchema = object({ name: text, node: text, requester: text, at: integer })
 
 /**
- * Undefined where `value` is no object. A card that lacks something, as one of a later controller might, is left out, and so is a
+ * Undefined where `value` is not an object. A card that lacks something, as one of a later controller might, is left out, and so is a
  * kind that is not known.
  */
 export function decodeFleetUpdate(value: unknown): FleetUpdate | undefined {

@@ -33,7 +33,7 @@ test('an endpoint has an address or a name, and a port', (t) => {
   t.end()
 })
 
-test('what a program could take for something else is no endpoint', (t) => {
+test('what a program could take for something else is not an endpoint', (t) => {
   for (const text of [
     '',
     'home.example.org',

@@ -119,7 +119,7 @@ test('a Secret may have plain text, and no key for what its token lacks', async 
   t.same(decodeToken({ ...secret, stringData }), { id: 'abcdef', secret: '0123456789abcdef', usages: [], groups: [] })
   t.notOk('auth-extra-groups' in (encodeToken(aToken()).data ?? {}))
   const latin = { 'token-id': btoa('abcdef'), 'token-secret': btoa('0123456789abcde\xe9') }
-  t.equal(decodeToken({ ...secret, data: latin }), undefined, 'bytes that are no UTF-8')
+  t.equal(decodeToken({ ...secret, data: latin }), undefined, 'bytes that are not UTF-8')
 })
 
 test('a token needs 22 bytes below 252, each for one character', async (t) => {
@@ -128,7 +128,7 @@ test('a token needs 22 bytes below 252, each for one character', async (t) => {
   t.equal(tokenFrom(Uint8Array.from([252, 251, ...new Uint8Array(21)])).id, '9aaaaa')
 })
 
-test('a text with more around a token is none, nor is the token of another id', async (t) => {
+test('a text with more around a token is not a token, nor is the token of another id', async (t) => {
   for (const text of ['xabcdef.0123456789abcdef', 'abcdef.0123456789abcdefx'])
     t.equal(parseToken(text), undefined, text)
   t.same(judgeToken(aToken(), { ...aToken(), id: 'zzzzzz' }, now), { verdict: 'unknown' })

@@ -5,7 +5,7 @@ import { aContainer, aSecuredPod, eachKind, foundIn, hardened, oneOfEachKind } f
 type OfPod = NonNullable<PodSpec['securityContext']>
 const ofPod = (securityContext: OfPod) => aSecuredPod({ securityContext })
 
-test('baseline forbids profiles of AppArmor that are none, in fields and in annotations', async (t) => {
+test('baseline forbids invalid AppArmor profiles, in fields and in annotations', async (t) => {
   const prefix = 'container.apparmor.security.beta.kubernetes.io'
   const type = 'must not set AppArmor profile type to'
   const unconfined = { appArmorProfile: { type: 'Unconfined' } }

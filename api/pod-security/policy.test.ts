@@ -43,7 +43,7 @@ test('what a label enforces is warned of as well, unless a label sets that too',
   const strict = { ...privilegedPolicy, warn: { level: 'restricted', version: 31 } } as const
   t.equal(warn({ enforce: 'baseline' }, strict), 'restricted:v1.31')
   const enforced = { ...privilegedPolicy, enforce: { level: 'restricted', version: 31 } } as const
-  t.equal(warn({}, enforced), 'privileged:latest', 'a default of the controller is no label')
+  t.equal(warn({}, enforced), 'privileged:latest', 'a default of the controller is not a label')
 })
 
 test('a label that cannot be read enforces restricted, and neither audits nor warns', async (t) => {

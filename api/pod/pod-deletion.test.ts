@@ -59,7 +59,7 @@ test('a pod that no node runs goes at once, whatever grace was asked for', async
   const finished: Pod = { ...running(), status: { phase: 'Failed' } }
   t.same(planPodDeletion(finished, { nowMs }), { remove: true })
   t.same(planPodDeletion(running(), { nowMs, gracePeriodSeconds: 0 }), { remove: true }, 'forced')
-  t.same(planPodDeletion(running({ grace: 0 }), { nowMs }), { remove: true }, 'its own grace is none')
+  t.same(planPodDeletion(running({ grace: 0 }), { nowMs }), { remove: true }, 'its own grace period is zero')
 })
 
 test('a pod being deleted can be hurried, never given more time', async (t) => {

@@ -1,4 +1,4 @@
-/** A claim that pods of a node use, as the node receives it with them: what it needs to mount the volume, and no more. */
+/** A claim that pods of a node use, as the node receives it with them: only what it needs to mount the volume. */
 import { hardwareIdentityAnnotation } from '../node/hardware-identity.ts'
 import type { Node } from '../node.ts'
 import { bool, type Described, list, mapOf, object, oneOf, optional, text } from '../schema.ts'

@@ -6,7 +6,7 @@ import type { PersistentVolume } from './persistent-volume.ts'
 import { type PersistentVolumeClaim, storageClassAnnotation } from './persistent-volume-claim.ts'
 import type { StorageClass } from './storage-class.ts'
 
-/** The class that the claim names; undefined: it names none and gets the default one. '' is no class for ever. */
+/** The class that the claim names; undefined: it names none and gets the default one. '' means no class, also later. */
 export function classOfClaim({
   metadata,
   spec = {},

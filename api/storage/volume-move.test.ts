@@ -48,7 +48,7 @@ test('the old copy is in the trash by a name of its own', async (t) => {
   ])
 })
 
-test('what is not a move is none', async (t) => {
+test('what is not a move is ignored', async (t) => {
   const whole = JSON.stringify(move)
   t.same(moveOf(volumeWith(whole)), move)
   const wrong = [

@@ -23,7 +23,7 @@ export function volumeModeProblems(field: string, mode: string | undefined): rea
   return mode === undefined || volumeModes.includes(mode) ? [] : [notSupported(field, mode, volumeModes)]
 }
 
-/** No class, and the class '', are no class. */
+/** A missing class and the class '' mean the same. */
 export function classNameProblems(field: string, name: string | undefined): readonly Problem[] {
   return name ? problemsWith(field, name, dnsSubdomainProblem) : []
 }

@@ -25,7 +25,7 @@ test('a schema is read as its author wrote it; nulls are absent, but in an enume
   t.same(read({ ...schema, description: null }), { schema, problems: [], unknown: [] })
 })
 
-test('what is no schema has its place named', async (t) => {
+test('an invalid schema has its place named', async (t) => {
   t.match(read({ properties: { a: { type: 1 } } }).problems, [
     /^s\.properties\[a\]\.type: Invalid value: .*must be text/,
   ])

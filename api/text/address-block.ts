@@ -1,4 +1,4 @@
-/** Ranges of IPv4 or IPv6 addresses as Go's ParseCIDRSloppy reads them: leading zeros and bits beyond the mask are accepted. */
+/** IPv4 or IPv6 ranges as Go's ParseCIDRSloppy reads them: leading zeros and bits beyond the mask are accepted. */
 import { canonicalIPv6, ipVersion } from './ip-address.ts'
 
 export type AddressBlock = {

@@ -9,7 +9,7 @@ test('bytes are shown in the largest unit that they fill, with two digits at lea
   t.end()
 })
 
-test('rounded down, no more is shown than there is', (t) => {
+test('rounded down, at most as much is shown as there is', (t) => {
   t.same(
     [4.97 * 2 ** 30, 15.9 * 2 ** 30, 5 * 2 ** 30].map((bytes) => byteText(bytes, Math.floor)),
     ['4.9 GiB', '15 GiB', '5.0 GiB'],

@@ -9,7 +9,7 @@ test('a range is read and written', async (t) => {
   t.equal(sizeOfCidr({ bits: 24 }), 256)
 })
 
-test('what is no range is none', async (t) => {
+test('an invalid range is rejected', async (t) => {
   for (const text of [
     '',
     '10.0.0.0',
@@ -28,7 +28,7 @@ test('what is no range is none', async (t) => {
 test('two ranges overlap when one contains the first address of the other', async (t) => {
   const overlap = (one: string, other: string) => {
     const [a, b] = [parseCidr(one), parseCidr(other)]
-    if (a === undefined || b === undefined) throw new Error(`${one} or ${other} is no range`)
+    if (a === undefined || b === undefined) throw new Error(`${one} or ${other} is not a CIDR`)
     t.equal(cidrsOverlap(a, b), cidrsOverlap(b, a), 'in either order')
     return cidrsOverlap(a, b)
   }

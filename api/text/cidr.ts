@@ -1,4 +1,4 @@
-/** Ranges of IPv4 addresses as text: `10.244.3.0/24`. */
+/** IPv4 ranges as text: `10.244.3.0/24`. */
 
 export type Cidr = {
   /** The first address of the range, as a number. */

@@ -10,7 +10,7 @@ export function fieldOf(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
 
-/** Undefined where `text` is no JSON. JSON itself has no undefined. */
+/** Undefined where `text` is not JSON. JSON itself has no undefined. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -50,7 +50,7 @@ test('a scope bounds pods and what they compute with', async (t) => {
   t.same(applied('BestEffort', 'pods'), [])
   t.same(applied('BestEffort', 'cpu'), refused('BestEffort'))
   t.same(applied('Terminating', 'secrets'), refused('Terminating'))
-  t.same(applied('Terminating', 'count/secrets'), [], 'a name with a prefix is none of the standard ones')
+  t.same(applied('Terminating', 'count/secrets'), [], 'a name with a prefix is not a standard one')
   t.same(applied('Bad', 'secrets'), ['spec.scopes: Invalid value: ["Bad"]: unsupported scope'])
   t.same(problems({ scopes: ['BestEffort', 'NotBestEffort'] }), [
     'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: conflicting scopes',

@@ -65,7 +65,7 @@ test('a field that is required stays, also when it is empty', async (t) => {
   t.same(specOf(required), required)
 })
 
-test('null is no value, also of a pointer', async (t) => {
+test('null is not a value, also of a pointer', async (t) => {
   const given = {
     automountServiceAccountToken: null,
     hostname: null,

@@ -35,7 +35,7 @@ test('ports that are the same, or partly', async (t) => {
   )
 })
 
-test('many ports that are the same have no more warnings than an answer has space for', async (t) => {
+test('many equal ports have at most as many warnings as an answer has space for', async (t) => {
   const ports = Array.from({ length: 300 }, () => ({ containerPort: 80, protocol: 'TCP' }))
   const warnings = portWarnings([{ at: 'at', container: { name: 'c', image: 'i', ports } }])
   t.equal(warnings.length, 100)

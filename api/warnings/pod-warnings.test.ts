@@ -27,7 +27,7 @@ test('a pod that is meant as it is has no warnings', async (t) => {
   t.same(warned(spec), [])
 })
 
-test('a pod whose name is no host name', async (t) => {
+test('a pod whose name is not a host name', async (t) => {
   const names = ['a.b', 'x'.repeat(64), `${'x'.repeat(63)}.y`]
   const pods = names.map((name): Pod => {
     return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers: [plain] } }

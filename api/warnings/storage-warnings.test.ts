@@ -8,7 +8,7 @@ const ofPools = {
   provisioner: 'bramble.dev/local-path',
 } as const
 
-test('the author of a class is warned of a time in the trash that is none', async (t) => {
+test('the author of a class is warned of an invalid time in the trash', async (t) => {
   t.same(storageClassWarnings({ ...ofPools, parameters: { trash: '30d' } }), [])
   t.same(storageClassWarnings({ ...ofPools, parameters: { trash: 'x' } }), [
     'parameters: invalid value "x" for the parameter trash: use days or hours, like 30d or 12h, or 0. No volumes are made',

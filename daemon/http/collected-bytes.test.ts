@@ -9,7 +9,7 @@ test('the pieces of a body are joined in their order', async (t) => {
   t.equal(body.take().toString(), pieces.join(''))
 })
 
-test('a body may have so many bytes and no more', async (t) => {
+test('a body may have at most so many bytes', async (t) => {
   const body = collectedBytes(10)
   t.ok(body.add(Buffer.from('0123456789')))
   t.equal(body.take().toString(), '0123456789')
@@ -31,7 +31,7 @@ test('many pieces are kept as one buffer', async (t) => {
     bytes.every((byte, at) => byte === ((at >> 6) & 255)),
     'of each piece its bytes are kept, not the piece',
   )
-  t.ok(bytes.buffer.byteLength <= 2 ** 20, 'no more memory than the body may have')
+  t.ok(bytes.buffer.byteLength <= 2 ** 20, 'at most as much memory as the body may have')
 })
 
 test('a body that is cut up is refused after some small pieces, and stays refused', async (t) => {

@@ -4,7 +4,7 @@ import { displacedFor, isWithinFairShare, type Weighted } from './fair-share.ts'
 test('a flow gets what the others leave, and as much as any of them where they leave nothing', async (t) => {
   t.equal(isWithinFairShare(3, [], 3), true)
   t.equal(isWithinFairShare(4, [], 3), false)
-  t.equal(isWithinFairShare(8, [1, 1], 10), true, 'the others want no more')
+  t.equal(isWithinFairShare(8, [1, 1], 10), true, 'the others do not need more')
   t.equal(isWithinFairShare(9, [1, 1], 10), false)
   t.equal(isWithinFairShare(5, [100], 10), true, 'half of it')
   t.equal(isWithinFairShare(6, [100], 10), false)

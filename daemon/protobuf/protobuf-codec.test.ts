@@ -55,7 +55,7 @@ test('fields that are unknown are skipped, of every wire type', async (t) => {
   t.equal(codec.decode(unknown).count, 5)
 })
 
-test('bytes that are no message are refused', async (t) => {
+test('bytes that are not a message are refused', async (t) => {
   for (const hex of ['08', '08ffffffffffffffffffffff01', '2205aa', '0b', '0a00', '2001']) {
     t.throws(() => codec.decode(Buffer.from(hex, 'hex')), RangeError, hex)
   }

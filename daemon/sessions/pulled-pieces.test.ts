@@ -60,7 +60,7 @@ test('a reader that waits gets the error of the connection', async (t) => {
   await t.rejects(waiting, { message: 'broken' })
 })
 
-test('a connection that is closed before its end is no end', async (t) => {
+test('a connection that is closed before its end does not end the data', async (t) => {
   const { near, pieces } = await pair(t)
   near.destroy()
   await t.rejects(pieces.next(), { message: 'The connection was closed' })

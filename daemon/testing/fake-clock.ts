@@ -75,7 +75,7 @@ function firstDue(sleepers: readonly Sleeper[], untilMs: number): Sleeper | unde
 }
 
 const turns = 5
-/** A read that waits for ever, as one of a pipe, is no matter of order. */
+/** A read that waits for ever, as one of a pipe, does not affect the order. */
 const longestWaitMs = 2_000
 /** Time that one turn counts at most: after a stall of the whole machine, files may need as long as before it. */
 const longestTurnMs = 5

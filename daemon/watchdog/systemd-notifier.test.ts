@@ -89,7 +89,7 @@ test('the watchdog is pinged only while healthy, and readiness is sent once', as
   t.same(takeSent(), ['stopping'])
 })
 
-test('an environment without a socket, or with an empty one, is none of systemd', async (t) => {
+test('an environment without a socket, or with an empty one, does not belong to systemd', async (t) => {
   const log = quietLog(t)
   t.equal(await openSystemdNotifier({ NOTIFY_SOCKET: '' }, log), undefined)
   t.same(log.lines, [])
