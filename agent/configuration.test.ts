@@ -273,7 +273,7 @@ test('pools are folders and disks, and the first is the default one unless anoth
     { name: 'a', path: '/a/b', default: true },
   ]
   t.same(problemsOf(yaml(...both)), [
-    'pools: a, a are all the default; one can be',
+    'pools: a, a are all the default; only one may be',
     'pools[1].name: a is set twice',
     'pools[1]: a is at the place of a, or one is in the other',
   ])
@@ -337,7 +337,7 @@ test('a number or a duration outside its limits is reported with them', async (t
     ['systemReserved: { memory: -1 }', 'systemReserved[memory]: -1 must be a quantity (like 100m or 64Mi)'],
     ['systemReserved: { gpu: 1 }', 'systemReserved[gpu]: only cpu, memory, ephemeral-storage, pid can be reserved'],
     ['staticPodPath: manifests', 'staticPodPath: "manifests" must start with /'],
-    ['nodeIP: 10.0.0.7,10.0.0.8', 'nodeIP: "10.0.0.7,10.0.0.8" must be one address, or one of IPv4 and one of IPv6'],
+    ['nodeIP: 10.0.0.7,10.0.0.8', 'nodeIP: "10.0.0.7,10.0.0.8" must be one address, or one IPv4 and one IPv6 address'],
     ['podPidsLimit: 0', 'podPidsLimit: 0 must be -1 (no limit) or greater than 0'],
   ] as const) {
     t.same(problemsOf(yaml), [problem])

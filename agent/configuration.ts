@@ -334,7 +334,7 @@ function multicastOf(written: AgentConfigurationFile['multicastDNS'], problems: 
   const { interfaces, services = false } = written
   for (const name of interfaces ?? []) {
     if (!/^[^\s/:]{1,15}$/.test(name))
-      problems.push(`multicastDNS.interfaces: ${JSON.stringify(name)} is no name of an interface`)
+      problems.push(`multicastDNS.interfaces: ${JSON.stringify(name)} is not a valid interface name`)
   }
   if (interfaces?.length === 0)
     problems.push('multicastDNS.interfaces: must name an interface, or be left out for the one of the node')
@@ -348,7 +348,7 @@ function folderOf(name: string, path: string, problems: string[]): string {
 
 function addressOf(name: string, address: string | undefined, problems: string[]): string | undefined {
   if (address !== undefined && isIP(address) === 0)
-    problems.push(`${name}: ${JSON.stringify(address)} is no IP address`)
+    problems.push(`${name}: ${JSON.stringify(address)} is not an IP address`)
   return address
 }
 
@@ -358,7 +358,7 @@ function nodeIPsOf(given: string | undefined, problems: string[]): readonly stri
   for (const ip of ips) addressOf('nodeIP', ip, problems)
   const families = new Set(ips.map((ip) => isIP(ip)))
   if (families.size < ips.length) {
-    problems.push(`nodeIP: ${JSON.stringify(given)} must be one address, or one of IPv4 and one of IPv6`)
+    problems.push(`nodeIP: ${JSON.stringify(given)} must be one address, or one IPv4 and one IPv6 address`)
   }
   return ips
 }

@@ -122,7 +122,7 @@ test('an agent starts without controller, network and Docker, answers on its end
   t.equal(await textAt(`${opened['url']}/healthz`), 'ok\n')
   t.match(await textAt(`${opened['url']}/pods`), /--unix-socket/)
   const socket = await until('the local socket, or why there is none', () =>
-    [agent.logged('Local socket open'), agent.logged('The local socket cannot be opened, going on without it')].find(
+    [agent.logged('Local socket open'), agent.logged('Cannot open the local socket, continuing without it')].find(
       Boolean,
     ),
   )
@@ -185,7 +185,7 @@ test('an agent posts its status, beats, and is neither writing nor starting prog
   await until('the machine was described', () => childrenOf(agent.child.pid).length === 0)
   const beats = () => Number(JSON.parse(bodies.get('lease') ?? '').seq)
   const written = () => bytesWritten(agent.child.pid)
-  // What is written once a start may take its time on a slow disk. Were something written for each beat, there would be no such time.
+  // What is written once a start may take its time on a slow disk. If each beat wrote something, writes would never pause.
   let seen = { beats: beats(), written: written() }
   await until('three beats without a byte written', () => {
     if (written() !== seen.written) seen = { beats: beats(), written: written() }

@@ -177,7 +177,7 @@ function published({ dataDir, identity, link: { servers, credentials }, log }: M
     if (equalServers(before, next)) return
     log.info('Addresses of the controllers changed', keptServers(next))
     renewIdentity(dataDir, identity, { ...identity, ...next, ...credentials.get() }).catch((error: unknown) =>
-      log.warn('Addresses of the controllers not written down', { error }),
+      log.warn('Cannot save the addresses of the controllers', { error }),
     )
   }
 }

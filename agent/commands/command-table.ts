@@ -117,10 +117,10 @@ export const networkRow = {
   about: 'show how this node reaches the pods of the others',
   text: `Show the routes to the pods of other nodes, and what is missing of them: from what the running agent has received, or
 its checkpoint, and from the kernel. With NAME, show where a packet of this node to it goes. Needs root.`,
-  forms: { '[NAME]': 'NAMESPACE/SERVICE, a name of DNS, the name of a node, or an address' },
+  forms: { '[NAME]': 'NAMESPACE/SERVICE, a DNS name, the name of a node, or an address' },
   options: {
     output: { value: 'FORMAT', short: 'o', help: 'output format', choices: ['text', 'json'], default: 'text' },
-    remove: { help: 'remove routes, rules and tunnel from the kernel: for a machine that is no node any more' },
+    remove: { help: 'remove routes, rules and tunnel from the kernel: for a machine that is no longer a node' },
     'data-dir': dataDir,
     root,
   },

@@ -26,21 +26,22 @@ export function agentFilesFindings({
   }
   const findings = [rights('data-directory', dataDirectory, 0o700)]
   if (isWritable === false) {
-    const remedy = 'Look at the finding about filesystems; if it is well, see who owns it and how it is mounted'
+    const remedy =
+      'See the finding about filesystems; if it reports no problem, check the owner and the mount of this folder'
     findings[0] = problem('data-directory', `${dataPath} cannot be written to`, remedy)
   }
   return identity === undefined ? findings : [...findings, rights('identity-file', identity, 0o600)]
 }
 
 function rights(check: string, { path, mode }: FileReading, wanted: number): DoctorFinding {
-  if ((mode & others) === 0) return ok(check, `${path} is for its owner alone`)
+  if ((mode & others) === 0) return ok(check, `${path} is accessible to its owner only`)
   const octal = wanted.toString(8)
   const fix: Fix = {
     summary: `Set the mode of ${path} to ${octal} (it is ${(mode & 0o7777).toString(8)})`,
     steps: [{ kind: 'mode', path, mode: wanted }],
     needsRestart: false,
   }
-  const found = `${path} is open to others than its owner (mode ${(mode & 0o7777).toString(8)})`
+  const found = `${path} is accessible to others than its owner (mode ${(mode & 0o7777).toString(8)})`
   const remedy = `Run 'chmod ${octal} ${path}'`
   // The key is sufficient to impersonate this node.
   return check === 'identity-file' ? problem(check, found, remedy, { fix }) : warning(check, found, remedy, { fix })
@@ -51,6 +52,6 @@ export function configurationFinding(path: string | undefined, trouble: string |
   const check = 'configuration'
   if (trouble !== undefined) return problem(check, trouble, 'Correct the file: docs/configuration.md lists every field')
   return path === undefined
-    ? ok(check, 'There is no configuration file, so the defaults hold')
+    ? ok(check, 'There is no configuration file: the defaults apply')
     : ok(check, `${path} is valid`)
 }

@@ -36,7 +36,7 @@ function nameFinding(name: string, nodeName: string | undefined): DoctorFinding 
   }
   if (images.test(name)) {
     const remedy = "Run 'hostnamectl set-hostname NAME', so that no two machines of the fleet have one name"
-    return warning(check, `The machine is called ${name}, as its image made it and many others`, remedy)
+    return warning(check, `The machine is called ${name}, a default of images that many machines have`, remedy)
   }
   return ok(check, `The machine is called ${name}`)
 }
@@ -52,7 +52,7 @@ function machineIdFinding(id: string | undefined): DoctorFinding {
       : `/etc/machine-id holds ${JSON.stringify(id)}`
   return warning(
     check,
-    `${found}, so the machine has no mark of its own`,
+    `${found}, so the machine has no identity of its own`,
     "Run 'systemd-machine-id-setup', and restart",
   )
 }

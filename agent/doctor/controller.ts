@@ -45,13 +45,13 @@ export function controllerFindings(reading: ControllerReading): readonly DoctorF
       : failed('controller-port', `The controller cannot be reached at ${apiHost}`, port)
   const broker =
     mqtt === 'open'
-      ? ok('mqtt-port', `The broker's port is open at ${mqttHost}, and the broker is our fleet's`)
+      ? ok('mqtt-port', `The broker's port is open at ${mqttHost}, and the broker belongs to this fleet`)
       : failed('mqtt-port', `The broker cannot be reached at ${mqttHost}`, mqtt)
   if (api === undefined) {
-    return [reached, unknown('controller-api', 'Not tried, for the controller was not reached'), broker]
+    return [reached, unknown('controller-api', 'Not tried: the controller cannot be reached'), broker]
   }
   if ('error' in api)
-    return [reached, ...away, failed('controller-api', `The API at ${apiHost} cannot be talked to`, api), broker]
+    return [reached, ...away, failed('controller-api', `Cannot use the API at ${apiHost}`, api), broker]
   return [reached, ...away, ...answered(reading, api), broker]
 }
 

@@ -39,7 +39,7 @@ export function firewallFinding(reading: FirewallReading): DoctorFinding {
 
 function switchedOff(untranslated: readonly string[]): DoctorFinding {
   if (untranslated.length === 0) return ok(check, 'Rules of this machine translate the addresses of pods')
-  const found = `Docker writes no rules ("iptables": false), and none of iptables translates ${untranslated.join(', ')}: pods reach only what has a route to them`
+  const found = `Docker writes no rules ("iptables": false), and no iptables rule translates ${untranslated.join(', ')}: pods reach only what has a route to them`
   const remedy =
     'Remove "iptables": false from /etc/docker/daemon.json and restart Docker, unless a router or a rule of nftables does it'
   return warning(check, found, remedy)

@@ -50,7 +50,7 @@ export function dockerSettings(facts: DockerFacts, isSystemdHere: boolean): read
 function storageDriver({ storageDriver: driver, rootDirectory }: DockerFacts): DoctorFinding {
   const check = 'docker-storage'
   if (driver === 'vfs') {
-    const found = `Docker copies every layer of an image whole (storage driver vfs), which fills and wears the disk`
+    const found = `Docker stores a full copy of each image layer (storage driver vfs), which fills and wears the disk`
     return warning(
       check,
       found,
@@ -75,7 +75,7 @@ function cgroupDriver({ cgroupDriver: driver, cgroupVersion }: DockerFacts, isSy
     return problem(check, found, 'Run Docker as root, not rootless, on this machine')
   }
   if (isSystemdHere && cgroupVersion === '2' && driver === 'cgroupfs') {
-    const found = 'Docker makes control groups beside systemd (driver cgroupfs), and both believe that they own them'
+    const found = 'Docker manages control groups beside systemd (driver cgroupfs): both change the same hierarchy'
     return warning(
       check,
       found,
@@ -91,7 +91,7 @@ function users({ securityOptions }: DockerFacts): DoctorFinding {
   const has = (name: string) => securityOptions.some((option) => option.split(',').includes(`name=${name}`))
   if (has('userns')) {
     const found =
-      'Docker gives containers other users than the machine has (userns-remap): pods with hostNetwork, hostPID or privileged ' +
+      'Docker remaps the users of containers (userns-remap): pods with hostNetwork, hostPID or privileged ' +
       'do not start, and files of hostPath volumes belong to other users in pods'
     const remedy = 'Remove "userns-remap" from /etc/docker/daemon.json and restart Docker; images are then pulled again'
     return problem(check, found, remedy)
@@ -108,10 +108,10 @@ function users({ securityOptions }: DockerFacts): DoctorFinding {
 
 function restore({ liveRestore }: DockerFacts): DoctorFinding {
   const check = 'docker-live-restore'
-  if (liveRestore) return ok(check, 'Containers go on while Docker is restarted or upgraded (live-restore)')
+  if (liveRestore) return ok(check, 'Containers keep running while Docker is restarted or upgraded (live-restore)')
   return warning(
     check,
     'When Docker is restarted or upgraded all pods are stopped, and started again (live-restore is off)',
-    'Set "live-restore": true in /etc/docker/daemon.json, then \'systemctl reload docker\'; no pod is touched by that',
+    'Set "live-restore": true in /etc/docker/daemon.json, then \'systemctl reload docker\'; this does not affect pods',
   )
 }

@@ -25,7 +25,7 @@ test('the certificates of a node', async (t) => {
     identityFindings({ ...identity, ...changes }, nowMs + days * day)
   t.same(verdicts(at(0)), { identity: 'ok', 'node-certificate': 'ok', authority: 'ok' })
   t.match(at(95)[1], { verdict: 'warning', found: /4 days from now/, remedy: /renews/ })
-  t.match(at(101)[1], { verdict: 'problem', found: /ended on/, remedy: /clock is right/ })
+  t.match(at(101)[1], { verdict: 'problem', found: /ended on/, remedy: /^Check the clock/ })
   t.match(at(-1), [{}, { verdict: 'problem', found: /it is behind/ }, { verdict: 'problem', found: /it is behind/ }])
   t.match(at(3640)[2], { verdict: 'warning' })
   t.match(at(3660)[2], { verdict: 'problem' })

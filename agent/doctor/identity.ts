@@ -62,10 +62,10 @@ function ofCertificate(
   if (nowMs > toMs) {
     const found = `The node's certificate ended on ${date(toMs)}; the clock shows ${date(nowMs)}`
     const remedy =
-      'Look whether the clock is right. If it is, start the agent where it reaches the controller: for a year it gets a new one by itself; later join again with a new token'
+      'Check the clock. If it is right, start the agent where it reaches the controller: for a year it gets a new one by itself; later join again with a new token'
     return problem(check, found, remedy)
   }
-  const found = `The node's certificate is good until ${date(toMs)}, ${daysOf(toMs - nowMs)} from now`
+  const found = `The node's certificate is valid until ${date(toMs)}, ${daysOf(toMs - nowMs)} from now`
   return (toMs - nowMs) / (toMs - fromMs) < 0.1 ? warning(check, found, renewal) : ok(check, found)
 }
 
@@ -79,10 +79,10 @@ function ofAuthorities(authorities: readonly X509Certificate[], nowMs: number): 
     return problem(
       check,
       `The fleet's authority ended on ${date(lastMs)}`,
-      'Look whether the clock is right. If it is, the fleet needs another authority, and every machine joins again',
+      'Check the clock. If it is right, the fleet needs another authority, and every machine joins again',
     )
   }
-  const found = `The fleet's authority is good until ${date(lastMs)}`
+  const found = `The fleet's authority is valid until ${date(lastMs)}`
   if (lastMs - nowMs > 90 * day) return ok(check, found)
   return warning(
     check,

@@ -15,7 +15,7 @@ export function memoryCgroupFinding(found: DoctorFinding, file: CommandLineFile 
     return warning(
       found.check,
       `Memory limits of pods have no effect yet: ${file.path} asks for them, but the kernel was started before that`,
-      'Restart the machine. If it stays so, the machine starts with another file, or with a kernel that cannot',
+      'Restart the machine. If that does not help, it boots with another file, or with a kernel that has no memory limits',
     )
   }
   return { ...found, fix: fixOf(file, content) }

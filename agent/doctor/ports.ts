@@ -19,8 +19,8 @@ export type AgentDoor = {
 /** UDP port 5353 with `multicastDNS`. `trouble`: of an attempt to share it with the other programs of this machine. */
 export function mdnsPort(trouble: string | undefined): DoctorFinding {
   const check = 'mdns-port'
-  if (trouble === undefined) return ok(check, 'Names can be published to the house: UDP port 5353 can be shared')
-  const found = `Names are not published to the house: UDP port 5353 cannot be shared (${trouble})`
+  if (trouble === undefined) return ok(check, 'Names can be published by mDNS: UDP port 5353 can be shared')
+  const found = `Names are not published by mDNS: UDP port 5353 cannot be shared (${trouble})`
   return problem(
     check,
     found,
@@ -46,7 +46,7 @@ export function agentPort({ port, listeners, agentPid, answer }: AgentDoor): Doc
     return warning(check, found, 'Give the --healthz-port it was started with; if that is so, restart it')
   }
   if (answer.status === 200) return ok(check, `The agent answers at 127.0.0.1:${port}`)
-  const found = `The agent at 127.0.0.1:${port} is not well: ${answer.text.trim().slice(0, 200)}`
+  const found = `The agent at 127.0.0.1:${port} is unhealthy: ${answer.text.trim().slice(0, 200)}`
   return problem(check, found, "See 'journalctl -u bramble-agent'")
 }
 

@@ -80,7 +80,7 @@ test("the agent's unit", async (t) => {
   t.match(agentUnit(undefined, false, undefined), [{ verdict: 'unknown' }])
 })
 
-test('the message names every file that is overridden, and no value that is none', async (t) => {
+test('the message names every file that is overridden, and no invalid value', async (t) => {
   const file = (name: string, value: string) => ({ file: `/etc/systemd/logind.conf.d/${name}.conf`, value })
   const found = (...assignments: readonly ReturnType<typeof file>[]) =>
     shutdownDelay({ ...shutdown, assignments }).found

@@ -50,7 +50,7 @@ export function shutdownDelay({
   if (grantedSeconds !== undefined && Math.abs(grantedSeconds - configured) >= 1) {
     return warning(
       check,
-      `At shutdown pods have ${grantedSeconds} s to end, for logind has not yet read that it shall be ${configured} s (${who})`,
+      `At shutdown pods have ${grantedSeconds} s to end: logind has not yet read the setting of ${configured} s (${who})`,
       "Run 'systemctl kill -s HUP systemd-logind'",
       {
         fix: {
@@ -167,10 +167,10 @@ function agentState(check: string, { active, file }: UnitReading, hasJoined: boo
 function watchdogOf({ watchdogSeconds }: UnitReading): DoctorFinding {
   const check = 'agent-watchdog'
   return watchdogSeconds > 0
-    ? ok(check, `An agent that hangs is restarted after ${watchdogSeconds} s`)
+    ? ok(check, `A hung agent is restarted after ${watchdogSeconds} s`)
     : warning(
         check,
-        'An agent that hangs stays so',
+        'A hung agent is not restarted',
         "Put WatchdogSec=60s below [Service] with 'systemctl edit bramble-agent'",
       )
 }

@@ -64,7 +64,7 @@ function percent(left: number, all: number): number {
 /** `shortages`: sentences of `diskShortages`. */
 export function evictionFinding(shortages: readonly string[]): DoctorFinding {
   const check = 'eviction'
-  if (shortages.length === 0) return ok(check, 'The disks have more free than the agent evicts pods for')
+  if (shortages.length === 0) return ok(check, 'Free space of the disks is above the eviction thresholds')
   return problem(check, shortages.join('; '), diskShortageRemedy)
 }
 
@@ -85,7 +85,8 @@ export function journalFinding({ hasJournal, assignments, hasFolder, card }: Jou
   const storage = winner?.value ?? 'auto'
   const isKept = storage === 'persistent' || (storage === 'auto' && hasFolder)
   const who = winner === undefined ? 'as by default' : `set by ${winner.file}`
-  if (!isKept) return ok(check, `The system's log is kept in memory (${who}) and wears no card; a restart clears it`)
+  if (!isKept)
+    return ok(check, `The system's log is kept in memory (${who}), which does not wear the card; a restart clears it`)
   if (card === undefined) return ok(check, `The system's log is kept on disk (${who})`)
   return warning(
     check,

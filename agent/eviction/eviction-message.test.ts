@@ -79,7 +79,7 @@ test('on a full disk a container counts once its layer and its log are known', a
   }
 })
 
-test('a request for another resource is none for this one, and init containers count', async (t) => {
+test('a request for another resource does not count for this one, and init containers count', async (t) => {
   const setup = { name: 'setup', image: 'busybox', resources: { requests: { cpu: '1' } } }
   const pod = aPod({ spec: { initContainers: [setup] } })
   const use = { uid, containers: [of('setup', 2 * mib)] }

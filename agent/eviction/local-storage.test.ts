@@ -105,7 +105,7 @@ test('the limit of a pod is the sum of its containers, or that of an init contai
   t.equal(limitOf([limited('first', '7Mi'), limited('second', '6Mi')], limited('a', '5Mi')), message('7Mi'))
   t.equal(limitOf([limited('first', '4Mi')], limited('a', '5Mi')), message('5Mi'))
   t.equal(limitOf([limited('first', '4Mi')], limited('a', '0')), message('4Mi'))
-  t.equal(limitOf([limited('first', '0')], limited('a', '0')), undefined, 'zero is no limit')
+  t.equal(limitOf([limited('first', '0')], limited('a', '0')), undefined, 'zero means no limit')
 })
 
 test('containers that were not measured, or that have no limit, break none', async (t) => {

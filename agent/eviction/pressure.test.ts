@@ -69,7 +69,7 @@ test('memory comes before all others', async (t) => {
   )
 })
 
-test('a warning shows as pressure, and is no reason to act', async (t) => {
+test('a warning shows as pressure, and evicts nothing', async (t) => {
   const { inForce, lastMet } = nextSituation(noPressure, [], { thresholds: [], transitionMs: 300 }, 0, ['DiskPressure'])
   t.same([inForce, [...lastMet.keys()]], [[], ['DiskPressure']])
 })

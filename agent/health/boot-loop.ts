@@ -12,7 +12,7 @@ export const bootLastsMs = 10 * 60_000
 export const harmMs = 60_000
 
 /**
- * The running time of a suspect is recorded when it passes each of these seconds, and no more often, because writes wear the
+ * The running time of a suspect is recorded when it passes each of these seconds, and not more often, because writes wear the
  * card.
  */
 export const ranMarks: readonly number[] = [0, 5, 10, 20, 40]

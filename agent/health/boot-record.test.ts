@@ -27,7 +27,7 @@ async function booted(directory: string, bootID: string, log: Log) {
 
 const pod = (uid: string, annotations: { [name: string]: string } = {}) => aPod({ name: uid, uid, annotations })
 
-test('a new boot is noticed once, a first start and a restart are none', async (t) => {
+test('a new boot is noticed once, a first start and a restart are not new boots', async (t) => {
   const directory = testFolder(t)
   const rebooted = async (bootID: string) => (await openBootRecord(bootFile(directory), bootID)).rebooted
   t.equal(await rebooted('boot-1'), false, 'we never ran here before')
@@ -157,7 +157,7 @@ test('a pod that is held back is released by its annotation, and removed from th
   await until('the record is written', () => !/held/.test(readFileSync(path, 'utf8')))
 })
 
-test('a pod with the annotation is no suspect', async (t) => {
+test('a pod with the annotation is not a suspect', async (t) => {
   const directory = testFolder(t, { 'boot-id': 'boot-2 last=a\nboot-1\n' })
   const { gate } = await booted(directory, 'boot-3', quietLog(t))
   const exempt = pod('a', { 'bramble.dev/boot-loop-hold': 'false' })
@@ -236,7 +236,7 @@ test('a suspect that does no harm is let go, also where another agent of this bo
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a\n/)
 })
 
-test('a folder that takes no writes is no failure', async (t) => {
+test('a read-only folder does not fail it', async (t) => {
   const record = await openBootRecord(bootFile('/nowhere/at/all'), 'boot-1')
   t.equal(record.rebooted, false)
   await record.update(lasting)
@@ -252,7 +252,7 @@ test('a start after boots that lasted leaves no record', async (t) => {
   const start = async (count: number) => {
     for (let index = 0; index < count; index++) await gate.starting(pod(`${index}-of-a-job-that-runs-each-minute`))
   }
-  await start(1_000) // Compiled code and what the tests before left are no part of it.
+  await start(1_000) // Compiled code and what the tests before left do not count.
   const before = usedBytes()
   await start(50_000)
   const leftBytes = usedBytes() - before

@@ -37,7 +37,7 @@ export function dockerHealth(
     return silence.kind === 'hangs'
       ? wrong(
           'DockerHangs',
-          'Docker accepts requests and does not answer',
+          'Docker accepts requests but does not answer',
           "See 'journalctl -u docker'; if the disk has no errors, 'systemctl restart docker' helps",
         )
       : wrong('DockerDown', dockerNotRunning, "See 'systemctl status docker' and 'journalctl -u docker'")

@@ -48,7 +48,7 @@ function sentence(text: string): string {
 export const filesystemCheck: ConditionCheck<{ filesystems(): Promise<readonly FilesystemState[]> }> = {
   type: 'ReadOnlyFilesystem',
   name: 'filesystems',
-  unknown: 'This machine shows no mounts',
+  unknown: 'No mounts found on this machine',
   periodMs: 5 * seconds,
   holdMs: 10 * seconds,
   unfit: true,

@@ -154,7 +154,7 @@ test('another reason for the same trouble is another Event, and each failure of 
   world.heat = undefined
   await clock.advance(50_000)
   t.same(conditions(), [])
-  t.equal(world.events.length, 2, 'a source that goes away is no recovery')
+  t.equal(world.events.length, 2, 'a source that goes away is not a recovery')
   world.fails = true
   await clock.advance(10_000)
   world.fails = false

@@ -24,14 +24,15 @@ export function memoryCgroup(reading: MemoryCgroupReading | undefined): HealthFi
 function remedy({ commandLine, file }: MemoryCgroupReading): string {
   if (file?.endsWith('cmdline.txt')) return `Add "${words}" to the one line of ${file}`
   const off = commandLine.split(/\s+/).find((word) => /^cgroup_disable=(.*,)?memory(,|$)/.test(word))
-  if (off !== undefined) return `Take "${off}" off the kernel's command line${file === undefined ? '' : ` in ${file}`}`
+  if (off !== undefined)
+    return `Remove "${off}" from the kernel's command line${file === undefined ? '' : ` in ${file}`}`
   return `Add "${words}" to the kernel's command line${file === undefined ? '' : ` in ${file}`}`
 }
 
 export const memoryCgroupCheck: ConditionCheck<{ memoryCgroup(): MemoryCgroupReading | undefined }> = {
   type: 'MemoryCgroupDisabled',
   name: 'memory-cgroup',
-  unknown: 'This machine shows no control groups',
+  unknown: 'No control groups found on this machine',
   periodMs: 10 * minutes,
   holdMs: 0,
   look: (source) => memoryCgroup(source.memoryCgroup()),

@@ -95,7 +95,7 @@ async function answered(request: JoinRequest, asked: Asked, client: ApiClient, n
     const progress: Progress = answer instanceof ApiUnreachable ? { state: 'pending' } : judged(request, answer, skewMs)
     if (progress.state === 'issued') return progress.certificate
     if (tries === 0) {
-      print(`${isNew ? 'Asked' : 'Goes on asking'} for a certificate as node ${nodeName} (request ${name})`)
+      print(`${isNew ? 'Requested' : 'Still requesting'} a certificate as node ${nodeName} (request ${name})`)
     }
     if (progress.state === 'pending' && progress.waitsBecause !== undefined && waiting === undefined) {
       await keepPendingKey(request, key)
@@ -126,7 +126,7 @@ function waitingText(name: string, nodeName: string, because: string): string {
     `The request ${name} waits for an operator: ${because}.`,
     `To let this machine be node ${nodeName}, run on the controller:  kubectl certificate approve ${name}`,
     'If the name is that of another machine, stop this command and give this one another name with --node-name.',
-    'Waiting for the approval. This may be interrupted: the same command goes on with this request.',
+    'Waiting for the approval. This may be interrupted: run the same command again to resume.',
   ].join('\n')
 }
 
@@ -167,7 +167,7 @@ function notYet(name: string, waitedMs: number, state: Progress['state']) {
 function stopped(name: string) {
   return new JoinError(
     `stopped while the request ${name} waits for an operator`,
-    'Run the same command again: it goes on with this request.',
+    'Run the same command again to resume.',
   )
 }
 

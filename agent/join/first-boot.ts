@@ -109,7 +109,7 @@ function nameFor({ nodeName }: FirstBoot, hostname: string): string {
   const name = hostname.trim().toLowerCase()
   const problem = dnsSubdomainProblem(name)
   if (problem === undefined) return name
-  throw new ConfigurationError('The hostname is no name for a node:', [
+  throw new ConfigurationError('The hostname is not a valid node name:', [
     `nodeName: is missing, and the hostname ${JSON.stringify(hostname)} ${problem}`,
   ])
 }

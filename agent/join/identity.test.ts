@@ -46,7 +46,7 @@ test('a file that a card damaged is renamed, and written again from its copy', a
     const damaged = damage(await readFile(path, 'utf8'))
     await writeFile(path, damaged)
     await t.rejects(readIdentity(folder), {
-      message: 'Restart the agent, the copy of its identity is good',
+      message: 'Restart the agent: the copy of its identity is valid',
       cause: { message: /identity.json is damaged/ },
     })
     const found = await findIdentity(folder)
@@ -119,11 +119,7 @@ test('a disk that takes no writes is logged, and the copy is used', async (t) =>
   const found = await findIdentity(folder)
   t.match(found, { identity: identity(), damaged: { message: /Cannot read/ } })
   if (found === undefined) return
-  await repairIdentity(
-    folder,
-    found,
-    quietLog(t, copyUsed, 'Cannot rename a damaged file', 'Identity not written down'),
-  )
+  await repairIdentity(folder, found, quietLog(t, copyUsed, 'Cannot rename a damaged file', 'Cannot save the identity'))
 })
 
 test('an agent that runs on renews its own identity, never the one that the machine was given since', async (t) => {

@@ -49,7 +49,7 @@ function copyPath(dataDir: string): string {
 export async function readIdentity(dataDir: string): Promise<AgentIdentity | undefined> {
   const found = await findIdentity(dataDir)
   if (found?.damaged === undefined) return found?.identity
-  throw new Error('Restart the agent, the copy of its identity is good', { cause: found.damaged })
+  throw new Error('Restart the agent: the copy of its identity is valid', { cause: found.damaged })
 }
 
 /** The same, or the content of the copy where the file cannot be used. Throws when neither is. */
@@ -76,7 +76,7 @@ export async function repairIdentity(dataDir: string, { identity, damaged }: Fou
   const wanted = fileText(identity)
   for (const file of [path, copyPath(dataDir)]) {
     if ((await readFile(file, 'utf8').catch(() => '')) === wanted) continue
-    await replaceFile(file, wanted, 0o600).catch((error) => log.warn('Identity not written down', { error }))
+    await replaceFile(file, wanted, 0o600).catch((error) => log.warn('Cannot save the identity', { error }))
   }
 }
 
@@ -138,7 +138,7 @@ async function readFrom(path: string): Promise<AgentIdentity | undefined> {
   if (!decoded.ok) throw new Damaged(path, decoded.problems.map(problemText).join(', '))
   const sum = decode(SumSchema, content)
   if (sum.ok && sum.value.sha256 !== undefined && sum.value.sha256 !== sumOf(decoded.value)) {
-    throw new Damaged(path, 'the checksum does not fit the content')
+    throw new Damaged(path, 'the checksum does not match the content')
   }
   return decoded.value
 }

@@ -96,7 +96,7 @@ test('a machine joins with one command, which prints each step', async (t) => {
   const { exitCode, stdout, stderr, runArgs } = await machine.join(door, '--log-level', 'debug', '--check')
   t.equal(exitCode, 0, stderr)
   t.same(runArgs, ['--log-level=debug', '--check'], 'it is then to run, with the options of run')
-  t.match(stdout, /authority of 127.0.0.1:\d+ is the expected one\nAsked for .*\n.* as node pi-1\nJoined as node pi-1/)
+  t.match(stdout, /authority of 127.0.0.1:\d+ is the expected one\nRequested a certificate .*\n.* as node pi-1\nJoined as node pi-1/)
 
   const identity = await readIdentity(machine.dataDir)
   t.match(identity, { nodeName: 'pi-1', apiUrl: door.url.origin, mqttUrl: 'mqtts://127.0.0.1:8883' })
@@ -181,7 +181,7 @@ test("a bad token is refused with the controller's message and whose clock is wr
   })
 })
 
-test('a clock that is years ahead is named before OpenSSL stumbles over it; one in 1970 is no hindrance', async (t) => {
+test('a clock that is years ahead is named before OpenSSL stumbles over it; one in 1970 is allowed', async (t) => {
   const door = await aDoor(t)
   const late = aMachine(t, { clock: { ...systemClock, wallMs: () => Date.UTC(2080, 0) } })
   t.match((await late.join(door)).stderr, /expired: it ended at .*clock shows 2080-01-01T00:00:00Z/)
@@ -301,7 +301,7 @@ test('what cannot be reached is named, with what to check', async (t) => {
   nothingIn(t, machine.dataDir)
 })
 
-test('a server that is no API of a fleet is recognised', async (t) => {
+test('a server that is not the API of a fleet is recognised', async (t) => {
   const machine = aMachine(t)
   const web = await aDoor(t, {
     answer: (_request, response) => {

@@ -73,9 +73,7 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
       print("systemd starts the agent now: 'systemctl status bramble-agent' shows it")
       return { exitCode: exitCode.fine }
     }
-    print(
-      `The agent that runs here (process ${pid}) goes on as it is, and uses the new certificate once it is restarted`,
-    )
+    print(`The agent that runs here (process ${pid}) keeps running, and uses the new certificate once it is restarted`)
     return { exitCode: exitCode.fine }
   } catch (error) {
     stderr(`${failureText(error, request, needs.signal)}\n`)
@@ -111,7 +109,7 @@ function runsAsAnother(pid: number, nodeName: string, dataDir: string): JoinErro
 
 function leftBehind(nodeName: string): string {
   const show = `docker ps --filter label=bramble.dev/node=${nodeName}`
-  return `This machine was node ${nodeName} before. What that node still runs is left alone; '${show}' shows it`
+  return `This machine was node ${nodeName} before. Containers of that node were not changed; '${show}' lists them`
 }
 
 type ReadArguments =

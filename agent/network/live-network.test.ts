@@ -53,7 +53,7 @@ test('the Services of a large fleet are written in pieces', async (t) => {
   t.equal(readLiveNetwork(pieces.join('')).services.length, 2_000)
 })
 
-test('an answer that is none of an agent is refused, and a Service that is not valid is left out', async (t) => {
+test('an answer that does not come from an agent is refused, and a Service that is not valid is left out', async (t) => {
   const head = '{"proven":{},"failures":{}}'
   for (const text of ['', '<html>', '{}', `${head}\n{"name"`, '{"proven":{},"failures":{"pi-2":{"why":"because"}}}'])
     t.throws(() => readLiveNetwork(text), { message: /^The answer of the agent is not valid: / }, text)

@@ -95,6 +95,6 @@ test('a node that has no part in the network of the fleet shows why, also where 
   t.match(await shown({ ...wholeMachine({ liveNetwork, savedNetwork: liveNetwork }), table }), {
     code: 1,
     err: '',
-    out: /it has no part in the network of the fleet\n\nProblems:\n- nft is not installed\. Pods of this node run .*\. Install it\n/,
+    out: /it is not part of the network of the fleet\n\nProblems:\n- nft is not installed\. Pods of this node run .*\. Install it\n/,
   })
 })

@@ -100,7 +100,7 @@ async function show(sources: NetworkSources, { output, name }: Shown, needs: Net
   const path = networkPath(name, { ...found.network, message, report })
   if (path !== undefined) return print(path, pathText(path), { output, found }, needs)
   needs.stderr(
-    `${name} is no Service, node or address that this node has received: use NAMESPACE/SERVICE, or a name of DNS\n`,
+    `${name} is not a Service, node or address that this node has received: use NAMESPACE/SERVICE or a DNS name\n`,
   )
   return exitCode.failed
 }

@@ -69,11 +69,11 @@ test('a Service without an endpoint for this node has a problem', async (t) => {
   t.match(shown('shop/web', aService(local)), / no +route by .*\n\nProblems:\n- No endpoint on this node is ready/)
   t.match(
     shown('shop/web', aService({ addresses: [endpointOn('pi-3', '10.244.3.5')] })),
-    [/VXLAN \(missing\)\n\nProblems:\n- The way to the pods of pi-3 is not whole: missing\n/][0],
+    [/VXLAN \(missing\)\n\nProblems:\n- No complete route to the pods of pi-3: missing\n/][0],
   )
 })
 
-test('names of headless Services and aliases are no addresses', async (t) => {
+test('names of headless Services and aliases are not addresses', async (t) => {
   const headless = { ...web, clusterIPs: [], loadBalancerIPs: [] }
   t.match(shown('web.shop', headless), /: Service shop\/web, headless: its names lead to its endpoints\n/)
   t.match(
@@ -93,7 +93,7 @@ test('addresses and nodes', async (t) => {
     /^10\.244\.2\.5: pod shop\/db-0\n[\s\S]* 10\.244\.2\.5 +pi-2 +yes +route by 192\.168\.1\.2\n$/,
   )
   t.match(shown('10-244-4-9.shop.pod.cluster.local'), /: an address of a pod\n[\s\S]*pi-4 +yes +WireGuard by hub\n$/)
-  t.match(shown('10.244.3.9'), /- The way to the pods of pi-3 is not whole: missing/)
+  t.match(shown('10.244.3.9'), /- No complete route to the pods of pi-3: missing/)
   t.match(shown('10.244.99.1'), /- No node has a range for pods with this address/)
   t.match(shown('10.96.0.99'), /- No Service has this address: packets to it are dropped/)
   t.match(shown('192.0.2.1'), /: an address outside of the fleet\n[\s\S]* network of the machine\n$/)
@@ -152,7 +152,7 @@ PORT    TO                       NODE  USED  BY
   t.match(look('fd00:7::2', both), /^fd00:7::2: node pi-2/)
   t.match(
     lookWith('missing', 'shop/web', both),
-    /\[fd00:10:244:2::5\]:8080 +pi-2 +yes +route by fd00:7::2 \(missing\)\n\nProblems:\n- .* pi-2 by IPv6 is not whole: missing\n$/,
+    /\[fd00:10:244:2::5\]:8080 +pi-2 +yes +route by fd00:7::2 \(missing\)\n\nProblems:\n- No complete IPv6 route to the pods of pi-2: missing\n$/,
   )
 })
 

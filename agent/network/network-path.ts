@@ -19,7 +19,7 @@ export type NetworkPath = {
 }
 
 /**
- * `name`: `NAMESPACE/SERVICE`, a name of DNS with or without the domain of the fleet, `SERVICE` of the namespace `default`, the name of
+ * `name`: `NAMESPACE/SERVICE`, a DNS name with or without the domain of the fleet, `SERVICE` of the namespace `default`, the name of
  * a node, or an address. undefined: the fleet has nothing of this name.
  */
 export function networkPath(name: string, findings: PathFindings): NetworkPath | undefined {

@@ -98,7 +98,7 @@ test('without a network of the fleet, or a range for this node, the report state
   t.match(networkText(none), /has no network of its own \(podNetwork: node\)/)
   const off = networkReport({ ...whole, message: undefined, obstacle: engineObstacle('nftables') })
   t.match(off.problems, [/firewall backend is nftables.*Pods of this node run in Docker's own network.*"iptables"/])
-  t.match(networkText(off), /^Node pi-1: it has no part in the network of the fleet\n/)
+  t.match(networkText(off), /^Node pi-1: it is not part of the network of the fleet\n/)
   const shared = { ...node(4), address: '192.168.1.1' }
   const message = whole.message && { ...whole.message, nodes: [node(1), shared] }
   t.match(networkReport({ ...whole, message }).network?.nodes[1], { name: 'pi-4', way: 'none', state: 'not reached' })
@@ -160,14 +160,11 @@ test('of nodes of other sites the report has the way and the contact', async (t)
   t.same(report.problems, [])
   t.match(networkText(report), /pi-2 .* relay pi-3 +in place\npi-3 .* wireguard +in place\n/)
   const silent = networkReport({ ...encrypted, wireguard: state(0, 4_000) })
-  t.match(
-    networkText(silent),
-    /pi-2 .* relay pi-3 +no contact yet\npi-3 .* no contact yet\npi-4 .* no contact any more\n/,
-  )
+  t.match(networkText(silent), /pi-2 .* relay pi-3 +no contact yet\npi-3 .* no contact yet\npi-4 .* contact lost\n/)
   t.same(silent.problems, ['node pi-3 has not answered WireGuard at 192.168.1.3:51871 yet'], 'once')
   const nodes = encrypted.message?.nodes.filter(({ name }) => name !== 'pi-3') ?? []
   const alone = networkReport({ ...encrypted, message: encrypted.message && { ...encrypted.message, nodes } })
-  t.match(alone.problems, [/^no way to the pods of pi-2/])
+  t.match(alone.problems, [/^no route to the pods of pi-2/])
   t.match(alone.network?.nodes[1], { name: 'pi-2', state: 'not reached' })
 })
 

@@ -239,7 +239,7 @@ function wayOf(route: PodRoute | undefined): NodeRoute['way'] {
 export function networkText({ node, network, problems }: NetworkReport): string {
   const absent =
     problems.length > 0
-      ? 'it has no part in the network of the fleet'
+      ? 'it is not part of the network of the fleet'
       : 'the fleet has no network of its own (podNetwork: node), or this node has not received it'
   const lines =
     network === undefined

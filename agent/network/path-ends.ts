@@ -59,9 +59,9 @@ export function lostWays(ends: readonly PathEnd[], { report }: PathFindings): re
     new Set(ends.flatMap(({ node, address, used }) => (used && isIPv6 === isOfIPv6(address) ? [node] : [])))
   const [byIPv4, byIPv6] = [usedIn(false), usedIn(true)]
   return (report.network?.nodes ?? []).flatMap(({ name, state, ipv6 = { state: 'not reached' } }) => [
-    ...(byIPv4.has(name) && !isWhole(state) ? [`The way to the pods of ${name} is not whole: ${state}`] : []),
+    ...(byIPv4.has(name) && !isWhole(state) ? [`No complete route to the pods of ${name}: ${state}`] : []),
     ...(byIPv6.has(name) && !isWhole(ipv6.state)
-      ? [`The way to the pods of ${name} by IPv6 is not whole: ${ipv6.state}`]
+      ? [`No complete IPv6 route to the pods of ${name}: ${ipv6.state}`]
       : []),
   ])
 }

@@ -1,4 +1,4 @@
-/** What the rules of IPv4 and IPv6 differ in: nft(8) names the parts of packets and the types of addresses by their family. */
+/** What differs between IPv4 and IPv6 rules: nft(8) names the parts of packets and the types of addresses by their family. */
 import { parseCidr } from '../../api/text/cidr.ts'
 import { type ByFamily, canonicalIPv6, type IPFamily, isIPv4 } from '../../api/text/ip-address.ts'
 import { parseIPv6Range } from '../../api/text/ipv6-range.ts'

@@ -233,7 +233,7 @@ test('a device of a running container stays its own under another name, also aft
   t.match(next.status('first'), { phase: 'Running', containerStatuses: [{ restartCount: 0 }] })
   t.match(next.status('second')?.containerStatuses?.[0]?.state?.waiting, {
     reason: 'CreateContainerConfigError',
-    message: '1 of bramble.dev/tty asked for, 1 on this machine, 0 free',
+    message: '1 of bramble.dev/tty requested, 1 on this machine, 0 free',
   })
   next.want(second)
   await clock.advance(60_000)

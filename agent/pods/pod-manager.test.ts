@@ -108,7 +108,7 @@ test('a pod that cannot be decoded is reported, and its containers stay as they 
   t.equal(next.manager.needOf('uid-of-old'), 'needed')
   next.publishDesired({ epoch: 'two' })
   await clock.advance(60_000)
-  t.same(running(), [], 'until it is wanted no more')
+  t.same(running(), [], 'until it is no longer wanted')
 })
 
 test('a slow pull, and a slow stop, stand in no other pod’s way', async (t) => {

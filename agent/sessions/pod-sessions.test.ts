@@ -31,7 +31,7 @@ test('no other pod can be named, and no container that is not the pod’s', asyn
   t.match(await refused({}, []), { state: 'refused', reason: 'BadRequest', message: /was removed/ })
 })
 
-test('what is no request is refused', async (t) => {
+test('what is not a request is refused', async (t) => {
   for (const [channel, text] of [
     [sessionChannels.input, 'hello'],
     [sessionChannels.request, 'no json'],

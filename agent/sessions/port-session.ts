@@ -79,7 +79,7 @@ export type ForwardTarget = {
 
 /** Resolves when the other end has closed the connection. Throws a SessionRefusal where it cannot be made. */
 export async function forwardTo({ open, port, what }: ForwardTarget, session: OpenSession): Promise<void> {
-  if (port < 1 || port > 65_535) throw new SessionRefusal('BadRequest', `${port} is no port`)
+  if (port < 1 || port > 65_535) throw new SessionRefusal('BadRequest', `invalid port ${port}`)
   const { frames, signal, started } = session
   const socket = await open().catch((cause) => {
     throw new SessionRefusal('InternalError', `failed to connect to port ${port} of ${what}: ${messageOf(cause)}`, {

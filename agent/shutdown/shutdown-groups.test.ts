@@ -52,7 +52,7 @@ test('a table of priorities takes the place of both, in whatever order it is wri
   ])
 })
 
-test('a pod that wants less time than its share has no more, and a group without pods is not waited for', async (t) => {
+test('a pod that wants less time than its share gets only that, and a group without pods is not waited for', async (t) => {
   const quick = aPod({ name: 'quick', spec: { terminationGracePeriodSeconds: 3 } })
   const shares = sharesOf({ graceMs: 30_000, criticalMs: 10_000, byPriority: [] }, 60_000)
   t.same(stopGroups(shares, [quick]), [{ graceMs: 20_000, pods: [{ uid: 'uid-of-quick', gracePeriodSeconds: 3 }] }])

@@ -89,7 +89,7 @@ test('pods stop in order, each group within its share, and then the machine may 
   t.equal(
     (asked.get('uid-of-top') ?? 0) - (asked.get('uid-of-deaf') ?? 0),
     3_500,
-    'a pod that ignores the signal gets no more',
+    'a pod that ignores the signal gets no further time',
   )
   t.equal(actions.at(-1), 'uid-of-top Terminated 1')
   t.equal(logind.locks.held, 0)
@@ -289,7 +289,7 @@ test('each change of the condition is logged once: held, shortened, lost', async
   )
 })
 
-test('a bus that fails twice with the lock held is no trouble yet, the third time it is', async (t) => {
+test('a bus that fails twice with the lock held is tolerated, the third time it is reported', async (t) => {
   const { clock, logind, condition } = await aMachine(t)
   logind.isAway = true
   logind.hangUp()

@@ -72,7 +72,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       t.match(await eventually(world, id, ({ state }) => state === 'exited'), { exitCode: 137 })
     })
 
-    t.test('stopping and removing a removed container is no error; starting it is', async (t) => {
+    t.test('stopping and removing a removed container succeeds; starting it fails', async (t) => {
       const { id } = await started(world, { command: deaf })
       await runtime.removeContainer(id)
       await runtime.removeContainer(id)

@@ -122,7 +122,7 @@ export interface PodUsage {
   /** Everything that the kernel counts for the pods; `whole`: also I/O and CPU limits, three more files a container. */
   podReadings(whole?: boolean): Promise<readonly PodReading[]>
   /**
-   * Walks folders: about 25 µs of CPU for each file. So an answer is given again until it is `maxAgeMs` old, and no more
+   * Walks folders: about 25 µs of CPU for each file. So an answer is given again until it is `maxAgeMs` old, and not more
    * than one walk is under way.
    */
   podDiskUsage(maxAgeMs?: number): Promise<readonly PodDiskReading[]>

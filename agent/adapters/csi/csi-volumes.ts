@@ -77,7 +77,7 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
       return { path: target, hasGroup: needs.driver(csi.driver)?.capabilities.mountsWithGroup === true }
     },
     async check(path) {
-      if (!(await isMounted(path))) throw new VolumeError('its driver has not mounted it any more')
+      if (!(await isMounted(path))) throw new VolumeError('its driver no longer has it mounted')
     },
     async remove(podUID) {
       const own = await records.published(podUID)
@@ -114,7 +114,7 @@ export const noCsiVolumes: CsiVolumes = {
     throw new VolumeError(driverNotFound(driver))
   },
   async check() {
-    throw new VolumeError('its driver has not mounted it any more')
+    throw new VolumeError('its driver no longer has it mounted')
   },
   remove: async () => undefined,
   release: async () => undefined,

@@ -1,4 +1,4 @@
-/** The text of a file with a checksum in its first line: an SD card may give back something else than was written. */
+/** The text of a file with a checksum in its first line: an SD card may return other bytes than were written. */
 import { createHash } from 'node:crypto'
 
 export function withChecksum(message: object): string {

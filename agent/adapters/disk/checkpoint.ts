@@ -25,7 +25,7 @@ import { contentFolder, contentHash } from './pod-checkpoint/content-folder.ts'
 export async function laterFormat(path: string): Promise<string | undefined> {
   const found = formatOf(await readFile(path, 'utf8').catch(() => ''))
   if (found === undefined || found <= checkpointFormat) return undefined
-  return `${path} was written by a later bramble-agent (format ${found}; this one reads ${checkpointFormat}). Install that version again; or move the file away: pods go on running, and the controller sends the desired state again.`
+  return `${path} was written by a later bramble-agent (format ${found}; this one reads ${checkpointFormat}). Install that version again; or move the file away: pods keep running, and the controller sends the desired state again.`
 }
 
 export function checkpointPath(dataDir: string): string {

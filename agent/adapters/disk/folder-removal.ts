@@ -110,7 +110,7 @@ async function movedTo(target: Buffer, source: Buffer): Promise<boolean> {
 }
 
 /**
- * The result of one pass over the entries. An entry that is gone, or a folder that was filled meanwhile, is no failure: the next
+ * The result of one pass over the entries. An entry that is gone, or a folder that was filled meanwhile, is not a failure: the next
  * pass handles it.
  */
 function tallied() {

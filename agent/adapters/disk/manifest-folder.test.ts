@@ -45,7 +45,7 @@ test('a manifest means what it means to the kubelet', async (t) => {
   t.match(await manifestFolder(path).read(), [{ content: { defaultMode: 0o440, readOnly: true } }])
 })
 
-test('listeners get each change, and no folder is no error', async (t) => {
+test('listeners get each change, and a missing folder is not an error', async (t) => {
   const path = await mkdtemp(join(tmpdir(), 'bramble-manifests-'))
   t.teardown(() => rm(path, { recursive: true, force: true }))
   const stopping = new AbortController()

@@ -11,10 +11,10 @@ import { entryOf, listEntries, openFolder } from './open-folders.ts'
 import { remoteMountOn } from './remote/remote-mounts.ts'
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
-/** A browser or a person reads no more. */
+/** A browser or a person does not read more. */
 const mostEntries = 10_000
 
-/** `path` below the folder; '' for the folder itself. undefined: there is none, or it is no file and no folder. */
+/** `path` below the folder; '' for the folder itself. undefined: there is none, or it is neither a file nor a folder. */
 export function nodeLogs(root: string): (path: string) => Promise<NodeLog | undefined> {
   const logFolder = join(root, 'var/log')
   return async (path) => {

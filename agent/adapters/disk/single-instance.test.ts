@@ -56,7 +56,7 @@ test('another program with the number of a dead agent does not keep its place', 
   await lock.release()
 })
 
-test('a file cut short by a power cut is no owner', async (t) => {
+test('a file cut short by a power cut names no owner', async (t) => {
   const directory = testFolder(t)
   await writeFile(join(directory, 'agent.lock'), '')
   await (await lockDirectory(directory)).release()
@@ -110,7 +110,7 @@ test('the place of an agent is taken whose files a power cut has emptied', async
   t.same(await readdir(directory), [], 'nothing is left behind')
 })
 
-test('a directory that takes no writes is no reason not to run, and no place for two either', {
+test('a read-only directory does not keep an agent from running, but a second one from running beside it', {
   skip: skipWithout('root', isRoot()),
 }, async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'bramble-full-'))

@@ -28,7 +28,7 @@ export function responseHead(bytes: Buffer): ResponseHead | undefined {
   if (end < 0 && bytes.length <= longestHead) return undefined
   const text = bytes.toString('latin1', 0, Math.max(0, end))
   const status = /^HTTP\/1\.[01] (\d{3})\b/.exec(text)?.[1]
-  if (status === undefined) throw new Error('Docker answered with something else than HTTP')
+  if (status === undefined) throw new Error('Docker sent an invalid HTTP response')
   const length = /\r\ncontent-length: *(\d{1,15})(?:\r|$)/i.exec(text)?.[1]
   const isChunked = /\r\ntransfer-encoding: *chunked(?:\r|$)/i.test(text)
   return {
@@ -81,7 +81,7 @@ function chunkedReader(): BodyReader {
   let next: 'line' | 'data' | 'end of data' | 'end' = 'line'
 
   const refuse = (): never => {
-    throw new Error('Docker sent something else than chunks')
+    throw new Error('Docker sent invalid chunks')
   }
   const lineEnds = () => {
     if (seen === 0) refuse()

@@ -46,7 +46,7 @@ test('a log is read to its end, without the chunks in which it was sent', async 
   t.same(asked, ['/containers/c1/logs?tail=all'])
 })
 
-test('a log whose connection is cut is no whole log', async (t) => {
+test('a log whose connection is cut is reported as incomplete', async (t) => {
   const socketPath = await engine(t, (response) => {
     response.write('first\n', () => response.destroy())
   })

@@ -179,7 +179,7 @@ async function probeEngine(answers: EngineReader): Promise<void> {
 }
 
 function engineInfo(answers: EngineReader) {
-  return call('Cannot ask Docker how it is', infoMs, (signal) => answers.read('/info', infoShape, signal))
+  return call('Cannot read Docker info', infoMs, (signal) => answers.read('/info', infoShape, signal))
 }
 
 /** As containerd words it. A runtime that is missing would be found only with the first container. */

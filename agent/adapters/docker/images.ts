@@ -101,7 +101,7 @@ export function dockerImages(engine: Engine): DockerImages {
     async imageUser(image) {
       const found = await inspected(image)
       if (found === undefined)
-        throw new RuntimeError('ImageNotFound', `Cannot look at image ${image}: it is not present`)
+        throw new RuntimeError('ImageNotFound', `Cannot inspect image ${image}: it is not present`)
       return found.value.Config?.User ?? ''
     },
 
@@ -177,7 +177,7 @@ async function imagesInUse(answers: EngineReader): Promise<ReadonlySet<string>> 
 /** Its properties, and the length of all that Docker reports of it; undefined: it is not present. */
 function inspectImage(answers: EngineReader, image: string, ms: number) {
   const request = { path: `${imagePath(image)}/json` }
-  return call(`Cannot look at image ${image}`, ms, (signal) => answers.measured(request, imageShape, signal), 404)
+  return call(`Cannot inspect image ${image}`, ms, (signal) => answers.measured(request, imageShape, signal), 404)
 }
 
 /** After a power cut Docker may have lost its record of a layer (moby's layer/layer.go, ErrLayerDoesNotExist). */

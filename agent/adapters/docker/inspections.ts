@@ -31,7 +31,7 @@ export function containerInspections(
     if (known !== undefined && known.state === State) return [known.container]
     const identity = identityOf(Labels)
     if (identity === undefined) return []
-    const tried = `Cannot look at container ${id}`
+    const tried = `Cannot inspect container ${id}`
     const path = `/containers/${id}/json`
     const found = await call(tried, askMs, (signal) => answers.read(path, containerShape, signal), 404)
     if (found === undefined) return []

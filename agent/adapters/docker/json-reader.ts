@@ -307,5 +307,5 @@ function scalarOf(bytes: Buffer): number | boolean | undefined {
 }
 
 function notJson(): Error {
-  return new Error('Docker sent something else than the JSON of its API')
+  return new Error('Docker sent invalid JSON')
 }

@@ -113,11 +113,10 @@ function framesInChunks(): BodyReader {
 function frameLength(bytes: Buffer, at: number): number {
   const most = bytes[at + 4] ?? 255
   const length = ((bytes[at + 5] ?? 255) << 16) | ((bytes[at + 6] ?? 255) << 8) | (bytes[at + 7] ?? 255)
-  if ((bytes[at] ?? 255) > 2 || most > 0 || length > longestFrame)
-    throw new Error('Docker sent something else than its frames')
+  if ((bytes[at] ?? 255) > 2 || most > 0 || length > longestFrame) throw new Error('Docker sent invalid frames')
   return length
 }
 
 function refuse(): never {
-  throw new Error('Docker sent something else than chunks')
+  throw new Error('Docker sent invalid chunks')
 }

@@ -434,7 +434,7 @@ test('a pod with a host port on IPv6 addresses is started again where policies r
   t.same(open.world.removed, [])
 })
 
-test('a network with IPv6 is no obstacle for pods that are not routed', async (t) => {
+test('pods that are not routed may use a network with IPv6', async (t) => {
   const { network, world } = await engine(t, of('pi-01', { hasIPv6: true, users: 1 }))
   world.wanted = { mode: 'node', podsMayMove: true }
   await network.ensure(range)
@@ -464,7 +464,7 @@ test('networks and containers of others stay', async (t) => {
 
 const dual: WantedNetwork = { mode: 'dual', ipv6CIDR: 'fd00:10:244:1::/64', podsMayMove: true }
 
-test('a network of both families has a range of each, and its gateway of IPv6 is the first address', async (t) => {
+test('a network of both families has a range of each, and its IPv6 gateway is the first address', async (t) => {
   const { network, world, bodies } = await engine(t)
   world.wanted = dual
   t.match(await network.ensure(range), { name: `${own}_dual`, mode: 'dual', ipv6CIDR: 'fd00:10:244:1::/64' })

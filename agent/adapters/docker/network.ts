@@ -94,7 +94,7 @@ export function podNetwork({ engine, nodeName, routes, wanted, prepareIPv6 }: Po
   }
 
   const make = async (podCIDR: string) => {
-    const tried = `Cannot make a network for addresses ${podCIDR}`
+    const tried = `Cannot create a network for addresses ${podCIDR}`
     for (let tries = 1; ; tries++) {
       const networks = await list(tried)
       const protects = await protectsNow(tried)

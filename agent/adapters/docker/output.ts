@@ -69,7 +69,7 @@ export async function hasTerminal(answers: EngineReader, id: string, signal: Abo
  */
 export async function killCommand(answers: EngineReader, exec: string, id: string): Promise<void> {
   try {
-    const { Running, Pid = 0 } = await call('Cannot look at a command', askMs, (signal) =>
+    const { Running, Pid = 0 } = await call('Cannot inspect a command', askMs, (signal) =>
       inspectCommand(answers, exec, signal),
     )
     if (Running && Pid > 1) await killTree(Pid, (cgroups) => cgroups.includes(id))

@@ -20,7 +20,7 @@ test('a hung Docker does not hold up callers that wait for layers to be kept', a
   })
   const partial = partialImage(dockerEngine(socketPath), 'web:1', 50)
   await t.rejects(partial.keep(['0123456789ab']), /were not kept within/)
-  await t.rejects(partial.drop(), /were not let go within/)
+  await t.rejects(partial.drop(), /were not released within/)
 })
 
 test('the layers of a pull are kept by an image of them, which replaces the one of fewer layers', async (t) => {

@@ -66,7 +66,7 @@ export function partialImage(engine: Engine, image: string, withinMs = deadlineM
 
   return {
     keep: (layers) => limited(`Layers of image ${image} were not kept`, (signal) => keep(layers, signal)),
-    drop: () => limited(`Layers of image ${image} were not let go`, (signal) => remove(undefined, signal)),
+    drop: () => limited(`Layers of image ${image} were not released`, (signal) => remove(undefined, signal)),
   }
 }
 

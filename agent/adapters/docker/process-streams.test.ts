@@ -60,7 +60,7 @@ test('a command has its streams, its output by stream, and its exit code once Do
   await command.write(Buffer.from('input'))
   command.endInput()
   await engine.received(/input$/)
-  await t.rejects(command.write(Buffer.from('more')), { message: 'The process takes no more input' })
+  await t.rejects(command.write(Buffer.from('more')), { message: 'The process no longer accepts input' })
   engine.send(frame(1, 'out'), frame(2, 'err'))
   t.same(await outputOf(command.output), ['stdout out', 'stderr err'])
   engine.inspections.push({ Running: true, ExitCode: null }, { Running: false, ExitCode: 3 })
@@ -103,7 +103,7 @@ test('the first process of a container is attached with the terminal of the cont
     t.match(engine.requests.at(-1)?.url, /^\/containers\/c1\/resize\?(?=.*w=100)(?=.*h=30)/)
     engine.isGone = true
     await attached.resize(100, 30)
-    t.equal(await attached.exitCode(), undefined, 'it goes on without the session')
+    t.equal(await attached.exitCode(), undefined, 'it continues without the session')
   }
 })
 
@@ -114,7 +114,7 @@ test('the end of a session closes its stream, and a session that has ended is no
   const output = outputOf(attached.output)
   session.abort()
   await t.rejects(output, { name: 'RuntimeError', message: /Cannot attach to container c1/ })
-  await t.rejects(attached.write(Buffer.from('more')), { message: 'The process takes no more input' })
+  await t.rejects(attached.write(Buffer.from('more')), { message: 'The process no longer accepts input' })
   await t.rejects(attachContainer(engine.docker, 'c1', terminal, session.signal), { name: 'RuntimeError' })
 })
 

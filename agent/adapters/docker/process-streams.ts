@@ -112,7 +112,7 @@ function standardStreams(stream: Duplex, tty: boolean, signal: AbortSignal, trie
   stream.on('error', () => undefined) // the reader of the output sees it
   return {
     async write(input: Uint8Array) {
-      if (stream.destroyed || stream.writableEnded) throw new Error('The process takes no more input')
+      if (stream.destroyed || stream.writableEnded) throw new Error('The process no longer accepts input')
       if (!stream.write(input)) await once(stream, 'drain', { signal })
     },
     endInput: () => void stream.end(),

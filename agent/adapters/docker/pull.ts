@@ -80,7 +80,7 @@ async function pullUntil(
     await partial.drop().catch(() => undefined) // the garbage collector removes it then
   } catch (error) {
     const { status, text } = failureOf(error)
-    if (signal.aborted) throw new RuntimeError('ImagePull', tried, { cause: new Error('It was called off') })
+    if (signal.aborted) throw new RuntimeError('ImagePull', tried, { cause: new Error('The pull was cancelled') })
     if (stop.signal.aborted) {
       const cause = new Error(`No progress for ${stallMs / 1000} s`)
       throw new RuntimeError('ImagePull', tried, { cause })

@@ -27,7 +27,7 @@ test('frames are found however the stream is cut', async (t) => {
   }
 })
 
-test('what is no frame, or too long, is refused before it is kept', async (t) => {
+test('an invalid or too long frame is refused before it is kept', async (t) => {
   t.throws(() => frameReader()(Buffer.from('hello, world')), /frames/)
   t.throws(() => frameReader()(Buffer.from([1, 0, 0, 0, 0xff, 0, 0, 0])), /frames/)
 })

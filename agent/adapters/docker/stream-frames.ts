@@ -29,7 +29,7 @@ export function frameReader(): (piece: Buffer) => StreamFrame[] {
       if (bytes.length - at < needed) break
       const size = bytes.readUInt32BE(at + 4)
       const stream = streams[bytes.readUInt8(at)]
-      if (stream === undefined || size > longestFrame) throw new Error('Docker sent something else than its frames')
+      if (stream === undefined || size > longestFrame) throw new Error('Docker sent invalid frames')
       needed += size
       if (bytes.length - at < needed) break
       frames.push({ stream, payload: bytes.subarray(at + headBytes, at + needed) })

@@ -37,10 +37,10 @@ test('what has come of a frame is given before its rest', async (t) => {
   t.same(read(bytes.subarray(0, 5)), [])
   t.same(read(bytes.subarray(5, 10)).map(written), [['stderr', 'a ']])
   t.same(read(bytes.subarray(10)).map(written), [['stderr', 'long line']])
-  t.same(read(frame(0, 'x')).map(written), [['stdout', 'x']], 'what was sent to its input is no error')
+  t.same(read(frame(0, 'x')).map(written), [['stdout', 'x']], 'data sent to its input does not fail')
 })
 
-test('what is no frame, or too long, is refused', async (t) => {
+test('an invalid or too long frame is refused', async (t) => {
   t.throws(() => runReader()(Buffer.from('hello, world')), /frames/)
   t.throws(() => runReader()(Buffer.from([3, 0, 0, 0, 0, 0, 0, 1])), /frames/)
   t.throws(() => runReader()(Buffer.from([1, 0, 0, 0, 0, 0x10, 0, 1])), /frames/)
@@ -82,7 +82,7 @@ test('no bytes crash the reader, or give more than was sent', async (t) => {
         for (const run of read(Buffer.from(piece))) given += run.bytes.length
       }
     } catch (error) {
-      if (!/something else than its frames/.test(String(error))) t.fail(`seed ${fuzzSeed}, round ${round}: ${error}`)
+      if (!/Docker sent invalid frames/.test(String(error))) t.fail(`seed ${fuzzSeed}, round ${round}: ${error}`)
     }
     if (given > bytes.length) t.fail(`seed ${fuzzSeed}, round ${round}: ${given} of ${bytes.length} bytes`)
   }

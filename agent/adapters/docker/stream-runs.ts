@@ -23,7 +23,7 @@ export function runReader(): (piece: Buffer) => readonly StreamRun[] {
   const begin = (from: Buffer, at: number): StreamRun['stream'] => {
     const number = from.readUInt8(at)
     left = from.readUInt32BE(at + 4)
-    if (number > 2 || left > longestFrame) throw new Error('Docker sent something else than its frames')
+    if (number > 2 || left > longestFrame) throw new Error('Docker sent invalid frames')
     return number === 2 ? 'stderr' : 'stdout'
   }
 

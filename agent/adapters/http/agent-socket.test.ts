@@ -6,7 +6,7 @@ import { test } from 'tap'
 import { askAgent } from './agent-socket.ts'
 import { listenPrivately } from './local-socket.ts'
 
-test('the agent is asked at its socket, and what is no answer has a reason', async (t) => {
+test('the agent answers at its socket, and an invalid answer has a reason', async (t) => {
   // A name of a socket has at most 107 bytes: the folders of tests are longer.
   const folder = await mkdtemp(join(tmpdir(), 'bramble-ask-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))

@@ -110,7 +110,7 @@ async function answerTo(
   if (door.reach !== 'controller' && !isOurs(headers.host, door.host)) {
     return { status: 403, text: 'Ask for localhost or the address itself' }
   }
-  if (method !== 'GET' && method !== 'HEAD') return { status: 405, text: 'This endpoint is for reading only' }
+  if (method !== 'GET' && method !== 'HEAD') return { status: 405, text: 'This endpoint is read-only' }
   const [path = '', query = ''] = url.split('?', 2)
   const asked = path.replace(/(?<=.)\/$/, '')
   const isRestricted = notOnPort.some((one) => asked === one || asked.startsWith(`${one}/`))

@@ -89,7 +89,7 @@ test('of a long body the first 10 KiB count', (t) => {
   t.end()
 })
 
-test('what is no HTTP, or breaks off, is an error at once', (t) => {
+test('an invalid or truncated HTTP response is an error at once', (t) => {
   for (const text of [
     'SSH-2.0-OpenSSH_9.2\r\n',
     'HTTP/2 200\r\n\r\n',

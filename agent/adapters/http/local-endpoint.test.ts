@@ -99,7 +99,7 @@ test('the socket is for one user from its first moment, takes the place of an ol
   t.same(await readdir(dirname(socketPath)), [])
 })
 
-test('a folder in which others may write gets no socket, and the agent goes on without it', async (t) => {
+test('a folder in which others may write gets no socket, and the agent continues without it', async (t) => {
   const folder = await socketFolder(t)
   await chmod(folder, 0o777)
   const { url, log } = await open(t, { socketPath: join(folder, 's') })
@@ -164,7 +164,7 @@ test('nothing can be changed here, nothing else is served, and no foreign page m
 })
 
 test('a port that is taken is logged with its remedy, and the agent goes on', async (t) => {
-  const message = 'The local endpoint cannot be opened, going on without it'
+  const message = 'Cannot open the local endpoint, continuing without it'
   const first = await open(t)
   const { log } = await open(t, { port: Number(new URL(first.url).port), expectedErrors: [message] })
   t.match(

@@ -49,7 +49,7 @@ export function localEndpoint({ view, log }: LocalEndpointNeeds, settings: Local
       url = `http://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`
       log.info('Local endpoint open', { url })
     } catch (error) {
-      log.error('The local endpoint cannot be opened, going on without it', {
+      log.error('Cannot open the local endpoint, continuing without it', {
         error,
         remedy: `Another agent, or a kubelet, may have port ${port}: choose another with --healthz-port, or 0 for any`,
       })
@@ -63,7 +63,7 @@ export function localEndpoint({ view, log }: LocalEndpointNeeds, settings: Local
       log.info('Local socket open', { path: socketPath })
       return remove
     } catch (error) {
-      log.warn('The local socket cannot be opened, going on without it', { path: socketPath, error })
+      log.warn('Cannot open the local socket, continuing without it', { path: socketPath, error })
       return async () => undefined
     }
   }

@@ -254,7 +254,7 @@ test('an IPv6 address has brackets in the message', async (t) => {
   t.match(await reason({ kind: 'grpc', service: '', ...at }), /^failed to connect service "\[::1\]:1": /)
 })
 
-test('an answer that is cut off, or is no HTTP, is a failure', async (t) => {
+test('an answer that is cut off or not HTTP is a failure', async (t) => {
   const answers = ['HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc', 'SSH-2.0-OpenSSH_9.2\r\n', '']
   for (const text of answers) {
     const server = createTcpServer((socket) => {

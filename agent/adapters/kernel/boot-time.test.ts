@@ -70,7 +70,7 @@ test('a boot is measured until the controller is found, and known to the next ag
   await until('it is written', () => slow.written() === '90\n')
 })
 
-test('what is no boot is not measured', async (t) => {
+test('only a boot is measured', async (t) => {
   const restarted = await boot(t, { rebooted: false })
   await restarted.finds(30)
   t.equal(restarted.bootMs(), undefined, 'the agent was started again')
@@ -88,7 +88,7 @@ test('a corrupted number is ignored', async (t) => {
   }
 })
 
-test('a disk that takes no writes is no reason to fail', async (t) => {
+test('a read-only disk does not fail it', async (t) => {
   const { bootMs, finds } = await boot(t, { folder: '/proc/none' })
   await finds(20)
   t.equal(bootMs(), 21_000)

@@ -31,7 +31,7 @@ test('a container is found and read alike under every kind of control group', as
     )
     t.equal(Math.floor((reading?.cpu?.usageNanoSeconds ?? 0) / 1000), 12_345_678, tree)
     t.equal(reading?.memory?.limitBytes, tree.endsWith('cgroupfs') ? undefined : 128 * 2 ** 20, tree)
-    t.notOk(reading?.pids && 'limit' in reading.pids, 'max is no limit')
+    t.notOk(reading?.pids && 'limit' in reading.pids, 'max means no limit')
   }
 })
 
@@ -101,7 +101,7 @@ test('a group of version 1 has the readings of the controllers that are mounted'
     const folders = groupFoldersAt(root, '/')
     return folders && readGroup(folders)
   }
-  t.equal(reading({ cpu: { 'cpu.stat': 'nr_periods 0\n' } }), undefined, 'limits alone are no group')
+  t.equal(reading({ cpu: { 'cpu.stat': 'nr_periods 0\n' } }), undefined, 'a group needs more than limits')
   const stat = (text: string) => ({ memory: { 'memory.usage_in_bytes': '100\n', 'memory.stat': text } })
   const rest = { rssBytes: 0, cacheBytes: 0, pageFaults: 0, majorPageFaults: 0 }
   t.same(reading(stat('total_rss 4\n')), {}, 'without the inactive files')

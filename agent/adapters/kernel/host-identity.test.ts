@@ -63,12 +63,12 @@ test('the identity and the boot of a saved machine are read', async (t) => {
   t.match(await readBootID(root), /^[0-9a-f-]{36}$/)
 })
 
-test('a machine that shows nothing has no identity, and that is no error', async (t) => {
+test('a machine that shows nothing has no identity, without an error', async (t) => {
   t.same(await readHardwareIdentity(testFolder(t)), {})
   t.equal(await readBootID(testFolder(t)), undefined)
 })
 
-test('what makers and emulators fill in is no mark', async (t) => {
+test('placeholders of manufacturers and emulators do not identify a machine', async (t) => {
   for (const filler of [
     'To be filled by O.E.M.',
     'to be filled by OEM',
@@ -100,7 +100,7 @@ test('the serial number of cpuinfo is one word of its own line', async (t) => {
   t.equal(await serialIn('Serial: two words\n'), undefined)
 })
 
-test('an empty file is no mark', async (t) => {
+test('an empty file does not identify a machine', async (t) => {
   t.same(
     await readHardwareIdentity(await machineWith(t, { 'etc/machine-id': '\n', 'proc/device-tree/model': '\0' })),
     {},

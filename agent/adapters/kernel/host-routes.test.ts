@@ -36,7 +36,7 @@ test('routes of the machine, and which of them pods must leave alone', { skip: e
   t.same(await readRoutes('/nonexistent'), [])
 })
 
-test('rows that are no addresses are left out', { skip: endianness() !== 'LE' }, async (t) => {
+test('rows that are not addresses are left out', { skip: endianness() !== 'LE' }, async (t) => {
   const root = testFolder(t, {
     proc: {
       net: {

@@ -43,7 +43,7 @@ export function machineTasks(root: string): { readonly running: number; readonly
   const running = Number(tasks.split('/')[1])
   const limits = ['proc/sys/kernel/pid_max', 'proc/sys/kernel/threads-max']
   const capacity = Math.min(...limits.map((limit) => Number(readFileSync(join(root, limit), 'utf8'))))
-  if (!Number.isFinite(running + capacity)) throw new Error(`Cannot understand ${join(root, 'proc/loadavg')}`)
+  if (!Number.isFinite(running + capacity)) throw new Error(`Cannot parse ${join(root, 'proc/loadavg')}`)
   const own = tasksOfRootCgroup(root)
   return own !== undefined && own.capacity - own.running < capacity - running ? own : { running, capacity }
 }

@@ -10,7 +10,7 @@ import type { KernelLine } from '../../health/kernel-log.ts'
 import { until } from '../../testing/until.ts'
 import { kernelLog, parseRecord } from './kernel-log.ts'
 
-test('a record has its age and its text; one that a program wrote is none', async (t) => {
+test('a record has its age and its text; one that a program wrote is skipped', async (t) => {
   t.same(parseRecord('3,339,5000000,-;mmc0: Timeout\\x5cwaiting', 7_500), {
     text: 'mmc0: Timeout\\waiting',
     ageMs: 2_500,
@@ -19,7 +19,7 @@ test('a record has its age and its text; one that a program wrote is none', asyn
   t.equal(parseRecord(' SUBSYSTEM=mmc', 7_500), undefined)
 })
 
-test('what has no priority, number and time is no record, and programs have priorities from 8 on', async (t) => {
+test('a record has a priority, a number and a time, and programs have priorities from 8 on', async (t) => {
   t.same(parseRecord('7,1,5000000,-,caller=T1;', 5_000), { text: '', ageMs: 0 })
   t.equal(parseRecord('8,1,5000000,-;user', 5_000), undefined)
   t.equal(parseRecord('16,1,5000000,-;mail', 5_000), undefined)
@@ -88,7 +88,7 @@ test('a log that cannot be read is logged once, and tried again each minute', as
   await done
 })
 
-test('lines of a saved log are emitted once, and a machine without one is no error', async (t) => {
+test('lines of a saved log are emitted once, and a machine without one does not fail', async (t) => {
   const root = testFolder(t)
   const [clock, log] = [fakeClock(), quietLog(t)]
   const kernel = kernelLog({ root, clock, log, uptimeMs: () => 9_000 })

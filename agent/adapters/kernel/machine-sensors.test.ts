@@ -166,7 +166,7 @@ function treeOf(t: Test, files: { readonly [path: string]: string }): string {
   return root
 }
 
-test('the answer of the firmware is read where each kernel has it, and words are none', (t) => {
+test('the answer of the firmware is read where each kernel has it, and words are refused', (t) => {
   const flagsAt = (path: string, text = '5') => machineSensors({ root: treeOf(t, { [path]: text }) }).power()
   const driver = 'sys/bus/platform/drivers/raspberrypi-firmware'
   for (const place of [

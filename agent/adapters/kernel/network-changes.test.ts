@@ -61,7 +61,7 @@ test('a new default route counts, one of IPv6 too, and other routes do not', asy
   t.ok(cameUp(routed, await look()))
 })
 
-test('what Docker makes for containers is no network, and a machine without files has none', async (t) => {
+test('interfaces of Docker for containers do not count, and a machine without files has no network', async (t) => {
   const { write, look, remove } = await machine(t)
   for (const name of ['lo', 'docker0', 'br-0123456789ab', 'vethab12'])
     await write(`sys/class/net/${name}/carrier`, '1\n')

@@ -128,7 +128,7 @@ test('a group without any reading is that of a container that has ended', async 
   t.equal(invalidated(), 1)
 })
 
-test('one that runs no more, and was not reported as stopped, invalidates the list of containers', async (t) => {
+test('one that no longer runs, and was not reported as stopped, invalidates the list of containers', async (t) => {
   const { usage, invalidated } = usageOf([container({ id: 'dd'.repeat(32), pid: 4242 })])
   t.same(await usage.podUsage(), [])
   t.equal(invalidated(), 1)

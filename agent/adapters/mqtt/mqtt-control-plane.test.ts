@@ -183,7 +183,7 @@ test('a node publishes its whole state when it connects, and again after a crash
   t.same(warnings, [], 'many messages at once cause no warning of a leak')
 })
 
-test('the end of a connection is passed on, and an attempt that fails is none', { skip }, async (t) => {
+test('the end of a connection is passed on, and a failed attempt is not an end', { skip }, async (t) => {
   const at = await broker(t)
   let ended = 0
   const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')), systemClock, { disconnected: () => void ended++ })

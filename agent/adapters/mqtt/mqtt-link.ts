@@ -140,7 +140,7 @@ function linkOf(
 ): MqttLink {
   // Not the promise itself: each message that raced it would stay on it.
   const end = new AbortController()
-  setMaxListeners(0, end.signal) // all that is published again on a new link is under way at once: many is no leak
+  setMaxListeners(0, end.signal) // all that is published again on a new link is under way at once: many are not a leak
   void ended.then((cause) => end.abort(cause))
   const untilEnded = async (what: string, work: Promise<void>): Promise<void> => {
     await within(answerMs, `Cannot ${what}: no answer`, unlessAborted(work, end.signal))
@@ -179,7 +179,7 @@ function linkOf(
     abandon: (because) => void socket.destroy(because),
     async close() {
       const left = settled((done) => client.end(false, done))
-      await within(closeMs, 'The broker did not let go', left).catch(() => undefined)
+      await within(closeMs, 'The broker did not close the connection', left).catch(() => undefined)
       socket.destroy()
       await ended
     },

@@ -1,5 +1,5 @@
 /**
- * Addresses of IPv6 of load balancers on this machine. They are on its link, and not on the loopback interface as those of IPv4: the kernel
+ * IPv6 addresses of load balancers on this machine. They are on its link, and not on the loopback interface as those of IPv4: the kernel
  * answers neighbour solicitations for addresses of the interface that they arrive on only.
  */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'

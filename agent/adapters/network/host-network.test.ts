@@ -65,7 +65,7 @@ test('routes are made and removed, and an agent that starts again finds its own'
   ])
   t.same(await host.made(), { routes: [near], guards: [], tunnelPeers: [] })
   t.same(await host.apply([{ step: 'removeRoute', route: near }]), [])
-  t.same(await host.apply([{ step: 'removeRoute', route: near }]), [], 'one that is gone is no failure')
+  t.same(await host.apply([{ step: 'removeRoute', route: near }]), [], 'one that is gone does not fail')
   t.same((await host.made()).routes, [])
   t.match(await space.run('ip', 'route'), /10\.250\.0\.0\/24/, 'others stay')
 })
@@ -98,7 +98,7 @@ test('a tunnel is opened, gets its peers, loses them and is closed', { skip }, a
     await space.run('ip', 'neighbour', 'show', 'dev', 'bramble-vxlan'),
     /10\.244\.3\.0 lladdr 02:62:0a:f4:03:00 PERM/,
   )
-  t.same(await host.apply([open, peer]), [], 'the same once more is no failure')
+  t.same(await host.apply([open, peer]), [], 'repeating it does not fail')
   t.same(await host.apply([{ step: 'removeTunnelPeer', peer: farEnd }]), [])
   t.equal(await space.run('bridge', 'fdb', 'show', 'dev', 'bramble-vxlan'), '')
   t.same(await host.apply([{ step: 'closeTunnel' }, { step: 'closeTunnel' }]), [])

@@ -26,7 +26,7 @@ test('the kernel forwards, takes announcements of routers as before, and both ar
   const first = kernelIPv6Forwarding(root, dataDir)
   await first.restore()
   await first.enable()
-  t.equal(shown(), '1 2 0 1 1', 'pods are no routers of their machine')
+  t.equal(shown(), '1 2 0 1 1', 'pods cannot act as routers for their machine')
   set('eth0/accept_ra', '1')
   await kernelIPv6Forwarding(root, dataDir).enable()
   t.equal(shown(), '1 2 0 1 1', 'an interface that came later')

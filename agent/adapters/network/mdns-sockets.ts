@@ -56,7 +56,7 @@ async function problemOf(family: IPFamily, address: string): Promise<string | un
 
 /**
  * Bound to the address of the group: packets to the machine's own address stay with avahi or systemd-resolved, which share the port
- * (SO_REUSEADDR). The kernel hands a socket of IPv4 what arrives on any link that a program has joined: see the check of the source. One of IPv6
+ * (SO_REUSEADDR). The kernel hands an IPv4 socket what arrives on any link that a program has joined: see the check of the source. One of IPv6
  * gets what arrives on its interface alone, as its address has a zone (ipv6(7), sin6_scope_id).
  */
 async function openMdnsSocket(

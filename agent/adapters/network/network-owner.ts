@@ -39,7 +39,7 @@ export async function ownerOfNetwork(root: string): Promise<number | undefined> 
   return agentOn(await networkFolder(root))
 }
 
-/** `root`: where `/run` is. Where no lock can be written, the network is this process's: a full disk is no other agent. */
+/** `root`: where `/run` is. Where no lock can be written, the network is this process's: a full disk does not mean that another agent runs. */
 export function networkOwner(root: string): NetworkOwner {
   let claimed: Promise<void> | undefined
   let isOwner = false

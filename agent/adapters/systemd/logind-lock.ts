@@ -35,7 +35,7 @@ async function lockByDescriptor(needs: LockNeeds): Promise<ShutdownLock> {
   const own = await onSystemBus({ ...needs, withDescriptors: true }, async (bus) => {
     const body = ['shutdown', lockName, why, 'delay']
     const [passed] = await bus.call({ ...logindManager, member: 'Inhibit', signature: 'ssss', body })
-    if (typeof passed !== 'number') throw new BusError('logind gave no open file', '')
+    if (typeof passed !== 'number') throw new BusError('logind returned no file descriptor', '')
     return reopened(passed)
   })
   return { how: 'descriptor', pid: process.pid, release: () => closeSync(own) }

@@ -21,7 +21,7 @@ export type NetworkObstacle = Described<typeof NetworkObstacleSchema>
 /** In place of a saved one that cannot be read: a machine that takes part has no such file. */
 export const unreadableObstacle: NetworkObstacle = {
   reason: 'ObstacleUnreadable',
-  found: 'This node had no part in the network of pods, and the file with the reason cannot be read',
+  found: 'This node was not part of the pod network, and the file with the reason cannot be read',
   remedy: 'The agent looks again when it connects to the controller',
 }
 

@@ -165,7 +165,7 @@ test('flows to thousands of other machines do not hide those to a pod', async (t
   t.notOk(kernel.flows.some((flow) => flow.address === address))
 })
 
-test('a change of a pod that has no host port of UDP costs no list of IPv4', async (t) => {
+test('a change of a pod without a UDP host port does not list IPv4 flows', async (t) => {
   const { start } = running(t)
   t.equal(await start(ofIPv4('10.244.1.5')), 1)
   t.equal(await start(ofIPv4('10.244.1.5'), { ...ofIPv4('10.244.1.6'), hostPorts: [] }), 0)

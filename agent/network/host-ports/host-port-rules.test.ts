@@ -31,7 +31,7 @@ test('a host port without hostIP, or of all of IPv6, leads to the pod from every
   }
 })
 
-test('with a hostIP of IPv6 it does so from that address alone', async (t) => {
+test('with an IPv6 hostIP it does so only from that address', async (t) => {
   const rules = rulesOf(pod('fd00:10:244:1::5', port('FD00:7:0::1')), pod('fd00:10:244:1::6', port('fd00:7::2')))
   t.same(targets(rules, 'host-ports'), [])
   t.same(targets(rules, 'host-port-ips'), [

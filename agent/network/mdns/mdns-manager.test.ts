@@ -112,7 +112,7 @@ test('a name is probed, announced, answered and withdrawn at the end', async (t)
 })
 
 test('where the addresses of the machine cannot be read for a moment, what is published stays', async (t) => {
-  const warning = 'Addresses of this machine not read: names in the house are not updated'
+  const warning = 'Cannot read the addresses of this machine: published names are not updated'
   const { clock, machine, open, taken, receive } = world(t, settings, warning)
   await clock.advance(15_000)
   machine.unread = 'EMFILE'

@@ -88,7 +88,7 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
       await verify(used)
       isUnread = false
     } catch (error) {
-      if (!isUnread) log.warn('Addresses of this machine not read: names in the house are not updated', { error })
+      if (!isUnread) log.warn('Cannot read the addresses of this machine: published names are not updated', { error })
       isUnread = true
     }
   }

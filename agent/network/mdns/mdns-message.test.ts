@@ -101,7 +101,7 @@ test('names are read in lower case, also behind pointers', async (t) => {
   })
 })
 
-test('what is no message of multicast DNS is ignored', async (t) => {
+test('what is not a multicast DNS message is ignored', async (t) => {
   const good = dnsQuestion('pi-1.local', 'A')
   const changed = (change: (bytes: Buffer) => void) => {
     const bytes = Buffer.from(good)

@@ -236,6 +236,6 @@ function record(name: NameText, type: number, ofClass: number, ttl: number, data
 /** Names of this node and of Services are checked where they are received, and fit. */
 function nameBytes(name: NameText): Uint8Array {
   const written = writeName(name)
-  if (written === undefined) throw new Error(`${name} is no name of DNS`)
+  if (written === undefined) throw new Error(`${name} is not a valid DNS name`)
   return written
 }

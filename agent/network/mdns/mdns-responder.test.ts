@@ -227,7 +227,7 @@ test('of two machines that probe the later list of records goes on, and the long
   t.equal(against({ ...pi, addresses: ['fd00:7::5'] }, '192.168.1.255'), 'goes on', 'AAAA is later than A')
 })
 
-test('an address that a name has no more is withdrawn, and the others stay', async (t) => {
+test('an address that a name no longer has is withdrawn, and the others stay', async (t) => {
   const { names, withdrawn } = withWanted(held(dual), [{ ...dual, addresses: [address, 'fd00:7::5'] }], 5_000, () => 0)
   t.same(withdrawn, [{ name: pi.name, addresses: ['2001:db8::5'] }])
   t.match(stepNames(names, 5_000).announcements, [{ addresses: [address, 'fd00:7::5'] }])

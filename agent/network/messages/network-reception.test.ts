@@ -137,7 +137,7 @@ test('within an epoch an older message is ignored, and a new epoch always counts
   t.equal(serviceStates.get()?.services.size, 1)
   takeChanges()
   services(3, aShard(1, [aService('a')], 'later'))
-  t.same(takeChanges(), [], 'the same Services of a restarted controller are no change')
+  t.same(takeChanges(), [], 'the same Services of a restarted controller do not count as a change')
 })
 
 test('after a restart everything is there before the first message', async (t) => {

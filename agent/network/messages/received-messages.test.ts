@@ -43,7 +43,7 @@ const decodedServices = (...services: readonly unknown[]) => {
   return decoded.value
 }
 
-test('a message of the network is taken as it is, and a node with a value that is none is left out', async (t) => {
+test('a message of the network is taken as it is, and a node with an invalid value is left out', async (t) => {
   const decoded = decodeNetwork({ ...facts, nodes: [peer] })
   t.match(decoded, { ok: true, value: { message: { ...facts, nodes: [peer] }, problems: [] } })
   const others = [
@@ -112,7 +112,7 @@ test('a node with an invalid range or IPv6 address, or one that no router forwar
   }
 })
 
-test('a message of the network with fields of IPv6 of another type is refused', async (t) => {
+test('a message of the network with IPv6 fields of another type is refused', async (t) => {
   const shapes = [7, '', 'fd00::/64', [], ['fd00::/64'], {}, { podCIDR: 7 }, { podCIDR: null, address: 'fd00::5' }]
   for (const ipv6 of [...shapes, { podCIDR: 'fd00::/64', address: ['fd00::5'] }, { address: 'fd00::5' }]) {
     const decoded = decodeNetwork({ ...fleetOfBoth, nodes: [{ ...peer, ipv6 }] })
@@ -140,7 +140,7 @@ test('a message of the network whose own IPv6 ranges are invalid, or that no rou
   t.match(both, { ok: false, problems: [{ field: 'ipv6.clusterCIDR' }, { field: 'ipv6.serviceCIDR' }] })
 })
 
-test('null is no IPv6, and fields of IPv6 that this version does not have are left out', async (t) => {
+test('null means no IPv6, and unknown IPv6 fields are left out', async (t) => {
   const without = decodeNetwork({ ...facts, ipv6: null, nodes: [{ ...peer, ipv6: null }] })
   t.same(without.ok && without.value, { message: { ...facts, nodes: [peer] }, problems: [] })
   const later = { ...peerOfBoth, ipv6: { ...peerOfBoth.ipv6, prefix: '; reboot' } }
@@ -148,7 +148,7 @@ test('null is no IPv6, and fields of IPv6 that this version does not have are le
   t.same(decoded.ok && decoded.value.message, { ...fleetOfBoth, nodes: [peerOfBoth] })
 })
 
-test('a message of the network whose own values are none is refused', async (t) => {
+test('a message of the network with invalid values of its own is refused', async (t) => {
   for (const field of ['clusterCIDR', 'serviceCIDR', 'clusterDomain', 'nodes', 'epoch', 'version']) {
     t.match(decodeNetwork({ ...facts, nodes: [peer], [field]: { a: 1 } }), { ok: false }, field)
   }
@@ -160,7 +160,7 @@ test('a message of the network whose own values are none is refused', async (t) 
   for (const input of [undefined, null, 1, 'text', []]) t.match(decodeNetwork(input), { ok: false })
 })
 
-test('a Service with a value that is none does not affect the others', async (t) => {
+test('a Service with an invalid value does not affect the others', async (t) => {
   t.same(decodedServices(service), { message: { epoch: 'e', version: 1, services: [service] }, problems: [] })
   const withAddress = (over: object) => ({ ...service, endpoints: [{ ...set, addresses: [{ ...address, ...over }] }] })
   const bad = [
@@ -247,7 +247,7 @@ test('a Service whose lists multiply to more than a node can hold does not affec
   for (const one of [byAddresses(98), byEndpoints(1000)]) t.same(decodedServices(one).problems, [])
 })
 
-test('what is no message of Services is refused', async (t) => {
+test('what is not a Services message is refused', async (t) => {
   for (const input of [
     undefined,
     null,

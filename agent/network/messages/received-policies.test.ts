@@ -58,7 +58,7 @@ test('elements and IPv6 ranges are taken in the form that rules have', (t) => {
   t.end()
 })
 
-test('a policy with a value that is none closes its namespace, and no other', (t) => {
+test('a policy with an invalid value closes its namespace, and no other', (t) => {
   const other: PolicyState = { namespace: 'web', name: 'deny', podSelector: {}, ingress: [] }
   const rule = (over: object) => ({ ...policy, ingress: [over] })
   const bad = [
@@ -84,7 +84,7 @@ test('a policy with a value that is none closes its namespace, and no other', (t
   t.end()
 })
 
-test('a set with an element that is none is left out', (t) => {
+test('a set with an invalid element is left out', (t) => {
   const bad = [
     { ...addresses, name: 'x y' },
     { ...addresses, elements: ['10.244.1'] },
@@ -103,7 +103,7 @@ test('a set with an element that is none is left out', (t) => {
   t.end()
 })
 
-test('what is no message of policies is refused', (t) => {
+test('what is not a policies message is refused', (t) => {
   for (const input of [undefined, null, 1, [], {}, { epoch: 'e', version: 1, namespaces: [], policies: [] }]) {
     t.match(decodePolicies(input), { ok: false })
   }

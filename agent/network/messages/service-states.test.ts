@@ -13,7 +13,7 @@ test('a shard replaces what it had before, and names what is other', async (t) =
   t.same([...second.services], [['shop/db', other]])
   t.same(second.changed, ['shop/web', 'shop/db'])
   const third = withShard(second, ['shop/db', 'shop/never'], [{ ...other }], true)
-  t.same(third.changed, [], 'an equal Service is no change, nor one that was not there')
+  t.same(third.changed, [], 'an equal Service is not a change, nor is one that was not there')
   t.equal(third.services.get('shop/db'), other)
   t.equal(first.services.size, 2)
 })

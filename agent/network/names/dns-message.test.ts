@@ -55,7 +55,7 @@ test('a question has its name, type and what the client takes', async (t) => {
   t.equal(queryOf(dnsQuestion('a.b', 'A', { udpBytes: 512, isSecurityAware: true })).edns?.isSecurityAware, true)
 })
 
-test('what is no question of a client gets an error, or nothing', async (t) => {
+test('what is not a query of a client gets an error, or nothing', async (t) => {
   const good = dnsQuestion('web.example', 'A', { udpBytes: 1232 })
   const changed = (at: number, ...bytes: readonly number[]) => {
     const other = Buffer.from(good)

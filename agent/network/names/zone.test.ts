@@ -291,7 +291,7 @@ test('an answer without records has the SOA, and one with records nothing else',
   ])
 })
 
-test('an alias without a name is none, and a long chain of aliases ends', async (t) => {
+test('an alias without a name is ignored, and a long chain of aliases ends', async (t) => {
   const alias = (name: string, to: string) => aService({ ...external, name, externalName: to })
   const chain = Array.from({ length: 20 }, (_, index) => alias(`a${index}`, `a${index + 1}.shop.svc.cluster.local`))
   const { ask, look } = zoneWith([alias('empty', ''), ...chain])
@@ -365,7 +365,7 @@ test('with both families A has the IPv4 addresses and AAAA those of IPv6', async
   t.same(targets, [undefined, 'db-0', 'db-1', '10-244-2-8', 'fd00-10-244-2--8'])
 })
 
-test('a Service of IPv6 alone has an address, and its endpoints do not have its name', async (t) => {
+test('an IPv6-only Service has an address, and its endpoints do not have its name', async (t) => {
   const single: ServiceState = {
     ...dualHeadless,
     ipv6: { ...dualWeb.ipv6, clusterIPs: ['fd00:10:96::9'], endpoints: [] },

@@ -42,7 +42,7 @@ test('the same for IPv6 prefixes, which are those of a fleet with both families 
   t.match(homeNetworkOverlaps(both, [on('eth0', '10.100.0.0/24')]), [/serviceCIDR 10\.96\.0\.0/])
 })
 
-test('networks of the fleet itself, of Docker, and those behind gateways are none', async (t) => {
+test('networks of the fleet itself, of Docker, and those behind gateways do not count', async (t) => {
   const routes = [
     on('br-0123456789ab', '10.244.1.0/24'),
     on('eth0', '10.244.2.0/24', '192.168.1.2'),

@@ -67,7 +67,7 @@ test('without a range of the cluster for itself a node has no routes', async (t)
   t.equal(peerNetworkOf({ ...message(own, second), clusterCIDR: 'none' }, 'pi-1'), undefined)
 })
 
-test('ranges that are no part of the cluster, or that another node has, get no route', async (t) => {
+test('ranges outside of the cluster, or that another node has, get no route', async (t) => {
   const network = peerNetworkOf(
     message(
       own,

@@ -372,7 +372,7 @@ test('an agent that starts with its checkpoint moves pods at once, one without l
   t.equal(unknown.get(), false)
 })
 
-test('an engine that does not answer is asked again every 30 s, and is no reason to call the network unavailable', async (t) => {
+test('an engine that does not answer is asked again every 30 s, and does not make the network unavailable', async (t) => {
   const { world, networkConditions, networkMessage, clock } = running(t)
   world.isEngineDown = true
   networkMessage.set(message(1, 2))

@@ -269,7 +269,7 @@ function readFor(reads: PeersManagerNeeds['reads'], node: string) {
 
 function conditionOf({ wanted, addresses, failures, gaps, silent, unproven, rules }: Reached): MachineCondition {
   const absent = wanted === undefined ? [whyNoNetwork(addresses)] : []
-  // An engine that does not answer has a condition of its own; routes and rules stand without it.
+  // An engine that does not answer has a condition of its own; routes and rules work without it.
   const missing = [...failures].flatMap(([subject, failure]) => (subject === 'bridge' ? [] : [failure]))
   const problems = [...absent, ...missing, ...rules.flatMap((problem) => problem ?? [])]
   const routes = (wanted?.routes.length ?? 0) - gaps.length

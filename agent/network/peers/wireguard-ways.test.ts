@@ -89,7 +89,7 @@ test('a node without a way is a gap, and gets no other tunnel', async (t) => {
   const { wireguardKey: _, ...older } = peer(3)
   const { routes, peers, gaps } = networkOf('pi-1', peer(1, hidden), peer(2, hidden), older)
   t.same([routes, peers], [[], []])
-  t.match(gaps, [/^no way to the pods of pi-2: .* bramble\.dev\/relay=true$/, /^node pi-3 has not reported/])
+  t.match(gaps, [/^no route to the pods of pi-2: .* bramble\.dev\/relay=true$/, /^node pi-3 has not reported/])
   const keyless = { ...older, ...relay }
   const through = networkOf('pi-1', peer(1, hidden), peer(2, hidden), keyless)
   t.match(through.gaps, [/^node pi-3 has not reported/], 'once, also if it is the relay')

@@ -73,7 +73,7 @@ function byName(one: ReachablePeer, other: ReachablePeer): number {
 }
 
 function noWay({ name }: NetworkPeer): string {
-  return `no way to the pods of ${name}: neither node can be reached from outside, and no node that can is annotated bramble.dev/relay=true`
+  return `no route to the pods of ${name}: neither node can be reached from outside, and no node that can is annotated bramble.dev/relay=true`
 }
 
 function noKey({ name }: NetworkPeer): string {

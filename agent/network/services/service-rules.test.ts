@@ -229,7 +229,7 @@ test('Services without an IPv4 address add nothing', async (t) => {
   for (const state of [...headless, named]) t.same(rulesOf(state), { chains: {}, sets: [], elements: [] })
 })
 
-test('what is no address, port, range or name never becomes a part of a rule', async (t) => {
+test('an invalid address, port, range or name never becomes a part of a rule', async (t) => {
   const hostile = '1.2.3.4 accept\nflush ruleset\n'
   const base = {
     addresses: [endpointOn('pi-01', hostile), endpointOn('pi-01', '10.244.1.300'), here],
@@ -311,5 +311,5 @@ test('IPv6 rules have its addresses, and names without colons', async (t) => {
     ['service-nodeports', 'tcp . 30080', 'goto external-shop/web/tcp/80'],
     ['firewall-ips', '2001:db8::7 . tcp . 80', 'goto firewall-shop/web/tcp/80'],
   ])
-  t.same(serviceRules(aService({}), ipv6Node).elements, [], 'a Service of IPv4')
+  t.same(serviceRules(aService({}), ipv6Node).elements, [], 'an IPv4 Service')
 })

@@ -15,7 +15,7 @@ import {
 const after = (...rounds: readonly NodeAnswer[]): ProbeRecords =>
   rounds.reduce<ProbeRecords>((records, answer) => recordAnswers(records, new Map([['pi-2', answer]])), new Map())
 
-test('a node is alone after 50 s without a connection, and no more after 50 s with one', async (t) => {
+test('a node is alone after 50 s without a connection, and no longer after 50 s with one', async (t) => {
   const start = { isConnected: false, sinceMs: 0, isAlone: false }
   t.equal(attachment(start, false, 49_999).isAlone, false)
   const alone = attachment(start, false, 50_000)

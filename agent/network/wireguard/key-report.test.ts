@@ -75,7 +75,7 @@ test('the key is reported once, and again where the Node has lost it', async (t)
   t.equal(patches.length, 2)
 })
 
-test('messages about other nodes bring no more reports, and refusals are repeated rarely', async (t) => {
+test('messages about other nodes do not cause reports, and refusals are repeated rarely', async (t) => {
   const world = reporting(t, message())
   await world.clock.settle()
   for (let version = 2; version < 50; version++) {

@@ -109,10 +109,10 @@ test('an endpoint is set for a new peer, a new setting, or a session that has en
 test('a peer is out of contact if there was none, or if keepalives have stopped', (t) => {
   t.equal(contactOf(peer(), undefined, 2_000), 'no contact yet')
   t.equal(contactOf(peer(), present({ handshake: 0 }), 2_000), 'no contact yet')
-  t.equal(contactOf(peer(), present(), 9_999), 'in contact', 'there may be no packets for it')
+  t.equal(contactOf(peer(), present(), 9_999), 'in contact', 'it may have nothing to send')
   for (const kept of [peer({ keepsAlive: true }), peer({ endpoint: undefined })]) {
     t.equal(contactOf(kept, present(), 1_300), 'in contact')
-    t.equal(contactOf(kept, present(), 1_301), 'no contact any more')
+    t.equal(contactOf(kept, present(), 1_301), 'contact lost')
     t.equal(contactOf(kept, present(), 0), 'in contact', 'a clock that was set back')
   }
   t.equal(noContactWith(peer()), 'node pi-2 has not answered WireGuard at home.example.org:51871 yet')

@@ -96,7 +96,7 @@ function keepaliveOf(peer: WireguardPeer, present: WireguardPeerState | undefine
   return peer.keepsAlive || isUnproven ? keepaliveSeconds : 0
 }
 
-export type PeerContact = 'in contact' | 'no contact yet' | 'no contact any more'
+export type PeerContact = 'in contact' | 'no contact yet' | 'contact lost'
 
 /** A peer without keepalives at either end has no handshake while there are no packets. */
 export function contactOf(
@@ -107,7 +107,7 @@ export function contactOf(
   const handshake = present?.handshake ?? 0
   if (handshake === 0) return 'no contact yet'
   const isKept = peer.keepsAlive || peer.endpoint === undefined
-  return isKept && nowSeconds - handshake > silentSeconds ? 'no contact any more' : 'in contact'
+  return isKept && nowSeconds - handshake > silentSeconds ? 'contact lost' : 'in contact'
 }
 
 /** Why pods behind a peer may not be reached, as a sentence. */

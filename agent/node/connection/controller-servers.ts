@@ -30,7 +30,7 @@ export function keptServers({ apiUrl, mqttUrl, apiServers = [], mqttServers = []
   }
 }
 
-/** Another controller may lead. The address with which the machine joined is no other one: a single controller may have two. */
+/** Another controller may lead. The address with which the machine joined does not count as another one: a single controller may have two. */
 export function haveOthersToLead({ mqttServers = [] }: PublishedServers): boolean {
   return mqttServers.length > 1
 }

@@ -17,7 +17,7 @@ test('connections that one controller closes again and again are explained, once
   t.match(log.lines.find(({ message }) => message === warning)?.facts, { closed: 4, remedy: /DuplicateIdentity/ })
 })
 
-test('a controller that restarts, a link that lasts and one that blinks now and then are no sign of it', async (t) => {
+test('a controller that restarts, a link that lasts and one that blinks now and then are not taken for it', async (t) => {
   const clock = fakeClock()
   const log = quietLog(t)
   const links = replacedLinks({ clock, log })

@@ -65,7 +65,7 @@ test('a checkpoint of the same store is not reported: the node was deleted there
   t.same(
     sent.map(({ pods, secrets, complete, hasAllPods }) => [pods, secrets, complete, hasAllPods]),
     [[undefined, undefined, true, undefined]],
-    'what the store has of its pods is no concern of this checkpoint',
+    'this checkpoint does not depend on the pods in the store',
   )
 })
 

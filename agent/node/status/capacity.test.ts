@@ -45,7 +45,7 @@ test('huge pages are taken from memory and nothing falls below zero', async (t) 
   t.equal(allocatableOf(capacity, [{ memory: 2 ** 40 }])['memory'], 0)
 })
 
-test('an amount that is no multiple of a unit, or none at all, is written without the unit', async (t) => {
+test('an amount that is not a multiple of a unit, or not an amount, is written without the unit', async (t) => {
   t.same(
     asQuantities({
       memory: 0,

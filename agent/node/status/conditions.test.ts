@@ -64,7 +64,7 @@ test('every change is an event, and nothing else is', async (t) => {
   t.same(conditionEvents(first, worse), ['NodeHasDiskPressure', 'NodeNotReady'])
 })
 
-test('conditions of the machine stand before Ready and are no events of the node', async (t) => {
+test('conditions of the machine come before Ready and are not Events of the node', async (t) => {
   const hot = { type: 'Overheated', status: 'True', reason: 'CPUHot', message: '91 °C' } as const
   const shown = nodeConditions([], { ...well, machine: [hot] }, early)
   t.same(shown[3], { ...hot, lastHeartbeatTime: early, lastTransitionTime: early })
@@ -73,5 +73,5 @@ test('conditions of the machine stand before Ready and are no events of the node
     ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Overheated', 'Ready'],
   )
   t.same(conditionEvents(nodeConditions([], well, early), shown), [])
-  t.same(conditionEvents([], [{ type: 'MemoryPressure', status: 'Unknown' }]), [], 'an unknown state is no event')
+  t.same(conditionEvents([], [{ type: 'MemoryPressure', status: 'Unknown' }]), [], 'an unknown state is not an Event')
 })

@@ -33,7 +33,7 @@ function engine(t: Test, up: boolean) {
       async info() {
         world.asked++
         if (world.infoAfterMs > 0) await clock.sleep(world.infoAfterMs)
-        if (world.infoFails) throw new RuntimeError('Failed', 'Cannot ask Docker how it is')
+        if (world.infoFails) throw new RuntimeError('Failed', 'Cannot read Docker info')
         return world.info
       },
       async listImages() {
@@ -56,7 +56,7 @@ function engine(t: Test, up: boolean) {
   return { world, board, health, clock, log }
 }
 
-test('an engine that answers is no problem, and its images are listed now and then', async (t) => {
+test('an engine that answers is healthy, and its images are listed now and then', async (t) => {
   const { world, health, clock } = engine(t, true)
   await clock.advance(299_999)
   t.same(health.problems(), [])
@@ -126,7 +126,7 @@ test('a refusing and a hanging engine are distinguished, each with its duration'
   t.equal(health.silence(), undefined)
   world.hangs = true
   await clock.advance(7_000)
-  t.equal(health.silence(), undefined, 'a moment is no silence')
+  t.equal(health.silence(), undefined, 'a moment does not count as silence')
   await clock.advance(10_000)
   t.match(health.silence(), { kind: 'hangs', sinceMs: 11_000 })
 })
@@ -140,7 +140,7 @@ test('before the first request nothing is known of the engine', (t) => {
   t.end()
 })
 
-test('a new version, a new root directory and new images are changes; a failed list is none', async (t) => {
+test('a new version, a new root directory and new images are changes; a failed list is not', async (t) => {
   const { world, health, clock, log } = engine(t, true)
   let seen = 0
   const stop = health.onChange(() => seen++)

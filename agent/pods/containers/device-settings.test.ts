@@ -55,7 +55,7 @@ test('a mistake is reported with its field, its value and what is allowed', asyn
     [{ name: 'a', paths: ['/dev/b*:/dev/b*'] }, `devices[0].paths: /dev/b*:/dev/b* ${inContainer}`],
     [
       { name: 'a', groups: [['/dev/b*:/dev/c']] },
-      'devices[0].groups[0]: /dev/b*:/dev/c must have no * and ?, because one path in the container is for one device',
+      'devices[0].groups[0]: /dev/b*:/dev/c must not contain * or ?: one path in the container is for one device',
     ],
     [
       { name: 'a', groups: [['/dev/b:/dev/c', '/dev/c']] },

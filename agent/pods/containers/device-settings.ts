@@ -63,9 +63,7 @@ function groupOf(where: string, group: readonly string[], problems: string[]): r
   const targets = paths.map(({ pattern, target = pattern }) => target)
   for (const [index, { pattern, target }] of paths.entries()) {
     if (target !== undefined && isPattern(pattern))
-      problems.push(
-        `${where}: ${group[index]} must have no * and ?, because one path in the container is for one device`,
-      )
+      problems.push(`${where}: ${group[index]} must not contain * or ?: one path in the container is for one device`)
     if (targets.indexOf(targets[index] ?? '') < index)
       problems.push(`${where}: ${targets[index]} is the path in the container of two devices; give one of them another`)
   }

@@ -50,7 +50,7 @@ test('a device is one container’s at a time', async (t) => {
   const containers = [uses('other', 'running', '/dev/ttyUSB0')]
   t.same(targetsIn({}, { tty: 1 }), ['/dev/ttyUSB0'])
   t.same(targetsIn({ containers }, { tty: 1, gpio: 1 }), ['/dev/ttyUSB1', '/dev/gpiochip0'])
-  t.equal(targetsIn({ containers }, { tty: 2 }), '2 of bramble.dev/tty asked for, 2 on this machine, 1 free')
+  t.equal(targetsIn({ containers }, { tty: 2 }), '2 of bramble.dev/tty requested, 2 on this machine, 1 free')
   t.match(targetsIn({ held: { other: ['/dev/ttyUSB1'] } }, { tty: 2 }), /1 free/)
   t.same(targetsIn({ containers: [uses('other', 'exited', '/dev/ttyUSB0')] }, { tty: 2 }).length, 2)
   t.match(targetsIn({}, { video: 1 }), /0 on this machine/)
@@ -103,7 +103,7 @@ test('a shared device is given to as many containers at a time as declared', asy
   t.same(targetsIn({ found, containers: [one] }, { tun: 1 }), ['/dev/net/tun'])
   t.same(targetsIn({ found, containers: [one], held: { one: ['/dev/net/tun'] } }, { tun: 1 }).length, 1, 'counted once')
   const containers = [one, uses('two', 'running', '/dev/net/tun')]
-  t.equal(targetsIn({ found, containers }, { tun: 1 }), '1 of bramble.dev/tun asked for, 2 on this machine, 0 free')
+  t.equal(targetsIn({ found, containers }, { tun: 1 }), '1 of bramble.dev/tun requested, 2 on this machine, 0 free')
   t.match(targetsIn({ found, containers: [one], held: { two: ['/dev/net/tun'] } }, { tun: 1 }), /0 free/)
   t.same(targetsIn({ found }, { tun: 2 }), ['/dev/net/tun'], 'two shares of one device are one device')
 })
@@ -169,7 +169,7 @@ function allocatorIn({ found = present, containers = async () => [] }: Fleet) {
 
 const gpio = { 'bramble.dev/gpio': '1' }
 const gpioGiven = { ok: true, devices: [{ source: '/dev/gpiochip0', target: '/dev/gpiochip0' }] }
-const gpioRefused = { ok: false, message: '1 of bramble.dev/gpio asked for, 1 on this machine, 0 free' }
+const gpioRefused = { ok: false, message: '1 of bramble.dev/gpio requested, 1 on this machine, 0 free' }
 
 test('devices are held from their allocation until the container shows that it uses them', async (t) => {
   let listed = 0

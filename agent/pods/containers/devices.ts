@@ -153,7 +153,7 @@ export function chooseDevices(
     const free = devices.filter((device) => freeOf(device) > 0)
     const freeCount = free.reduce((sum, device) => sum + freeOf(device), 0)
     if (freeCount < count) {
-      const message = `${count} of ${resource} asked for, ${countOf(devices)} on this machine, ${freeCount} free`
+      const message = `${count} of ${resource} requested, ${countOf(devices)} on this machine, ${freeCount} free`
       return { ok: false, message }
     }
     const first = free

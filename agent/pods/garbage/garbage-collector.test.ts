@@ -245,7 +245,7 @@ test('what is removed is logged, and nothing when nothing was', async (t) => {
   ])
 })
 
-test('enough is enough: exactly the bytes wanted are no failure', async (t) => {
+test('enough is enough: exactly the bytes wanted are not a failure', async (t) => {
   const { clock, log, runtime, events, image, disk, start } = world(t)
   for (const name of ['one:1', 'two:1']) image(name, 100)
   disk.availableBytes = 100

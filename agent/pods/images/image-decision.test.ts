@@ -111,7 +111,7 @@ test('a policy that is not one of Kubernetes’ counts as none', async (t) => {
   t.equal(pullPolicyOf(undefined, 'Not A Name'), 'IfNotPresent')
 })
 
-test('a name that is no image name is refused before anything is pulled', async (t) => {
+test('an invalid image name is refused before anything is pulled', async (t) => {
   const asked = { image: 'Not A Name', policy: 'Always', ranBefore: true } as const
   t.match(answerImage(asked, { present: true, pull: { state: 'none' } }), {
     answer: 'wait',

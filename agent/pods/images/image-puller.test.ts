@@ -51,7 +51,7 @@ test('how long the registries have sent nothing', async (t) => {
   pull('b:1')
   await clock.advance(1_000)
   t.equal(silentMs('a:1'), 6_000)
-  t.equal(silentMs('b:1'), 6_000, 'behind one that is silent it is no use to wait longer')
+  t.equal(silentMs('b:1'), 6_000, 'a pull behind a silent one does not wait longer')
   const letGoOfNext = runtime.holdPulls()
   letGo()
   await clock.advance(2_000)
@@ -112,7 +112,7 @@ test('durations and sizes are written as Kubernetes writes them', async (t) => {
   t.equal(pulledMessage('a:1', undefined, 1), 'Container image "a:1" already present on machine')
 })
 
-test('the state of an image follows its pull, and an older pull is none', async (t) => {
+test('the state of an image follows its pull, and an older pull does not change it', async (t) => {
   const { clock, log, puller, runtime, pull } = world(t)
   const wanted = { image: 'a:1', credentials: [] }
   t.same(puller.stateOf(wanted, 0), { state: 'none' })

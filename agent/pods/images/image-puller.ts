@@ -80,7 +80,7 @@ export function imagePuller(
   { parallel, stallMs }: ImagePullerSettings,
 ): ImagePuller {
   const calledOff = new AbortController()
-  setMaxListeners(0, calledOff.signal) // every pull listens: many is no leak
+  setMaxListeners(0, calledOff.signal) // every pull listens: many are not a leak
   const images = new Map<string, History>()
   let line: readonly InLine[] = []
   let busy = 0

@@ -103,7 +103,7 @@ test('user and password are what stands around the first colon, without padding'
   t.same(usersOf('no colon'), [':'])
 })
 
-test('a secret without its key, or with entries that are no objects, gives what it can', async (t) => {
+test('a secret without its key, or with entries that are not objects, gives what it can', async (t) => {
   const pod = aPod({ spec: { imagePullSecrets: [{ name: 'one' }] } })
   const opaque: Secret = { ...secret('one', {}), type: 'Opaque' }
   t.same(credentialsFor(pod, 'reg.lan/app', { secrets: [opaque] }).missing, ['one'])

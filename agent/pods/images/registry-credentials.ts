@@ -69,7 +69,7 @@ function matches(pattern: string, part: string): boolean {
 
 function entriesOf({ type, data = {} }: Secret): readonly (readonly [string, RegistryCredentials])[] | undefined {
   const isNew = type === 'kubernetes.io/dockerconfigjson'
-  const encoded = data[isNew ? '.dockerconfigjson' : '.dockercfg'] ?? '' // which is no JSON
+  const encoded = data[isNew ? '.dockerconfigjson' : '.dockercfg'] ?? '' // which is not JSON
   try {
     const parsed: unknown = JSON.parse(Buffer.from(encoded, 'base64').toString('utf8'))
     const registries = isNew ? fieldsOf(parsed)['auths'] : parsed

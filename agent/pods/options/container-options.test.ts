@@ -184,7 +184,7 @@ test('what the environment names must be there', async (t) => {
   t.equal(messageOf({ envFrom: [{ secretRef: { name: 'none' } }] }), 'secret "none" not found')
 })
 
-test('a value that Docker cannot pass on unchanged is no variable', async (t) => {
+test('a value that Docker cannot pass on unchanged does not become a variable', async (t) => {
   const data = { bytes: 'cP93', nul: 'cAB3' }
   const secrets = [{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'default' }, data }]
   const configMaps = [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c' }, data: { nul: 'p\0w' } }]

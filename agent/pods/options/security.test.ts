@@ -67,7 +67,7 @@ test('a container with runAsNonRoot runs as another user, or does not start', as
   t.match(secured({}, nonRoot, '1000:1000'), { user: undefined })
 })
 
-test('groups, capabilities and a read-only root are none unless they are given', async (t) => {
+test('groups, capabilities and a read-only root are set only if they are given', async (t) => {
   const plain = secured({})
   t.match(plain, { readOnlyRootFilesystem: false, asks: false })
   t.same([plain.groups, plain.addCapabilities, plain.dropCapabilities], [[], [], []])

@@ -63,7 +63,7 @@ test('a container is probed at its period, and a change is reported once, at onc
   t.equal(changed.length, 1)
   answer = ill
   await clock.advance(10_000)
-  t.equal(probes.vitals('uid').get('one')?.ready, true, 'one failure is none')
+  t.equal(probes.vitals('uid').get('one')?.ready, true, 'one failure does not count')
   await clock.advance(10_000)
   t.equal(probes.vitals('uid').get('one')?.ready, false)
   t.equal(changed.length, 2)

@@ -63,7 +63,7 @@ export function prober(needs: ProberNeeds): Prober {
   const due = dueTimes()
   const running = new Set<Promise<void>>()
   const stopped = new AbortController()
-  setMaxListeners(0, stopped.signal) // a probe under way may add a listener until it has a result: many of them are no leak
+  setMaxListeners(0, stopped.signal) // a probe under way may add a listener until it has a result: many of them are not a leak
   const wake = alarm(clock)
   /** The loop sleeps until then; while it is at work it needs no notification. */
   let sleepsUntilMs = Number.NEGATIVE_INFINITY

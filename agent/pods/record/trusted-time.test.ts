@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { elapsedMs, systemTime } from './trusted-time.ts'
 
-test('what runs is no older than the boot, and nothing is known without a date', async (t) => {
+test('what runs is not older than the boot, and nothing is trusted without a date', async (t) => {
   const at = (now: string | undefined) => ({
     nowMs: () => (now === undefined ? undefined : Date.parse(now)),
     uptimeMs: () => 60_000,

@@ -221,7 +221,7 @@ test('a refusal is an error with the status and the words of the API', async (t)
     const [lines, before] = [log.lines.length, calls.length]
     await clock.advance(60_000)
     t.ok(calls.length > before, 'removed again until a message shows that it is gone')
-    t.equal(log.lines.length, lines, `${status} is no failure`)
+    t.equal(log.lines.length, lines, `${status} is not a failure`)
   }
 })
 

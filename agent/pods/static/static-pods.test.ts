@@ -42,7 +42,7 @@ test('a manifest becomes a pod of this node, named and known as the kubelet does
     tolerations: [{ operator: 'Exists', effect: 'NoExecute' }],
     containers: [{ imagePullPolicy: 'IfNotPresent' }],
   })
-  t.equal(pod.spec.tolerations?.length, 1, 'it tolerates all: no more is added')
+  t.equal(pod.spec.tolerations?.length, 1, 'it tolerates all: nothing is added')
 })
 
 test('it is another pod when what is written, the file or the node is another, and only then', async (t) => {
@@ -67,9 +67,9 @@ test('it is another pod when what is written, the file or the node is another, a
 })
 
 test('all problems of a manifest are reported at once, with their fields', async (t) => {
-  t.same(problemsOf(undefined), ['it holds nothing that names its kind: a file holds one Pod of v1'])
+  t.same(problemsOf(undefined), ['it holds nothing that names its kind: a file holds one v1 Pod'])
   t.same(problemsOf({ apiVersion: 'apps/v1', kind: 'Deployment' }), [
-    'it holds a Deployment of apps/v1: a file holds one Pod of v1',
+    'it holds a Deployment of apps/v1: a file holds one v1 Pod',
   ])
   t.match(problemsOf({ apiVersion: 'v1', kind: 'Service' }), [/^it holds a Service of v1:/])
   t.match(problemsOf({ ...web(), apiVersion: 'v2' }), [/^it holds a Pod of v2:/])

@@ -28,7 +28,7 @@ export function staticPod(content: unknown, facts: ManifestFacts): StaticPod {
   const { apiVersion, kind } = isObject(content) ? content : {}
   if (apiVersion !== 'v1' || kind !== 'Pod') {
     const found = kind === undefined ? 'nothing that names its kind' : `a ${kind} of ${apiVersion}`
-    return { ok: false, problems: [`it holds ${found}: a file holds one Pod of v1`] }
+    return { ok: false, problems: [`it holds ${found}: a file holds one v1 Pod`] }
   }
   const decoded = decode(PodSchema, content)
   const unknown = decoded.unknownFields.map((field) => `${field}: Unknown field`)

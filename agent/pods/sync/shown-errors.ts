@@ -6,7 +6,7 @@ import { withoutValues } from '../options/hidden-values.ts'
 import { containersOf } from '../record/pod-containers.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 
-const hidden = "not started; the engine's message may have values of variables, which are not known any longer"
+const hidden = "not started; the engine's message may have values of variables, which are no longer known"
 
 /** The containers with errors that have no values of variables. `sources` is called only where there is an error. */
 export function withShownErrors(

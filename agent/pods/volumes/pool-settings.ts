@@ -38,7 +38,7 @@ export function configuredPools(
   // One is left for the pool of the data directory.
   if (written.length >= mostPools) problems.push(`pools: at most ${mostPools - 1} are possible`)
   if (defaults.length > 1)
-    problems.push(`pools: ${defaults.map(({ name }) => name).join(', ')} are all the default; one can be`)
+    problems.push(`pools: ${defaults.map(({ name }) => name).join(', ')} are all the default; only one may be`)
   const pools = written.map(({ name, reserve, ...one }, index) => {
     const where = `pools[${index}]`
     const because = poolNameProblem(name)

@@ -36,7 +36,7 @@ test('what could name another folder than one of the pool is left out', async (t
   t.equal(decoded.value.problems.length, wrong.length)
 })
 
-test('a message has no more orders than a node reports', async (t) => {
+test('a message has at most as many orders as a node reports', async (t) => {
   const decoded = decodeOrders({
     ...head,
     orders: Array.from({ length: 1000 }, (_, index) => ({ ...order, uid: `u${index}` })),

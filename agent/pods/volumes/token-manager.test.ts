@@ -119,14 +119,14 @@ test('why there is no token is known, and it is tried again', async (t) => {
   t.same(await tokens(), [{ missing: 'failed to fetch token: serviceaccounts "reader" not found' }])
   t.same(changed, ['u'])
   await clock.advance(500)
-  t.same([sent.length, changed], [2, ['u']], 'the same reason is no change')
+  t.same([sent.length, changed], [2, ['u']], 'the same reason is not a change')
   await clock.advance(1_000)
   t.same(await tokens(), [{ missing: 'failed to fetch token: the answer of the controller has no token' }])
   await clock.advance(2_000)
   t.same(await tokens(), [{ value: 't.4.s' }])
 })
 
-test('an answer that is no token is not used', async (t) => {
+test('an answer that is not a token is not used', async (t) => {
   const { clock, answers, tokens } = world(t)
   const bodies = [{ status: { token: 'a\nb' } }, { status: { token: '' } }, { status: { token: 5 } }, 'text', null]
   for (const body of [...bodies, { status: { token: 'a'.repeat(16_385) } }]) answers.push({ status: 201, body })

@@ -3,7 +3,7 @@ import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { type CheckpointData, checkpointWriter } from './pod-checkpoint.ts'
 
-test('the copy follows within ten minutes, and no more often however much changes', async (t) => {
+test('the copy follows within ten minutes, and not more often however much changes', async (t) => {
   const clock = fakeClock()
   const made = { saves: 0, copies: 0 }
   const checkpoint = {

@@ -137,7 +137,7 @@ async function heldByChild(key: string, { root, subPath }: Wanted, deadlineMs: n
       stop()
       reject(new VolumeError(`${subPath} cannot be used: ${reported.trim()}`))
     })
-    // It has no streams where this process may open no more files.
+    // It has no streams where this process cannot open another file.
     child.stdin?.on('error', () => undefined)
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       reported = (reported + text).slice(0, 1_000)

@@ -66,7 +66,7 @@ test('shares of a NAS', { skip }, async (t) => {
     await mounts.unmount('pv-1')
     t.same(await mounts.uids(), [])
     t.same(mountsAt(await mountPoints(), folder), [])
-    await t.rejects(mounts.check('pv-1'), { message: 'its share is not mounted any more' })
+    await t.rejects(mounts.check('pv-1'), { message: 'its share is no longer mounted' })
   })
 
   t.test('the password is in a file for root alone, which exists during the mount only', async (t) => {

@@ -89,7 +89,7 @@ export function shareMounts(needs: ShareMountsNeeds): ShareMounts {
       return pathOf(uid)
     },
     async check(uid) {
-      if (!(await isUsable(uid))) throw new VolumeError('its share is not mounted any more')
+      if (!(await isUsable(uid))) throw new VolumeError('its share is no longer mounted')
     },
     unmount: unmountOf,
     async discard(order, share) {

@@ -171,7 +171,7 @@ test('a copy that was cut, or changed on its way, is not taken for the data', { 
   const cut = copy('send', 1, (piece) => (count++ > 2 ? undefined : piece))
   await t.rejects(cut, /was cut/)
   t.same(await to.moves.follow([order('receive')]), [{ uid: 'uid-pv', id }])
-  t.match(await to.moves.follow([order('keep')]), [{ waits: /is not whole/ }])
+  t.match(await to.moves.follow([order('keep')]), [{ waits: /is incomplete/ }])
   t.same((await readdir(to.path)).sort(), ['.bramble'])
   t.match((await copy('send', 1)).target, { received: { round: 1 } })
   const seven = Buffer.alloc(16, 7)

@@ -114,7 +114,7 @@ export function poolMoves(path: string): PoolMoves {
       const before = await records.read(uid)
       if (!(await isThere(to))) {
         if (before?.folder === folder) throw new VolumeError(`the folder ${to} was made before and is missing`)
-        if ((await received(uid, id)) === undefined) throw new VolumeError(`the copy for ${to} is not whole`)
+        if ((await received(uid, id)) === undefined) throw new VolumeError(`the copy for ${to} is incomplete`)
         await rename(from, to)
         await syncFolder(path)
       } else if (before?.folder !== folder && ((await received(uid, id)) === undefined || (await isThere(from)))) {

@@ -154,7 +154,7 @@ export function volumePool(source: PoolSource): VolumePool {
   }
 }
 
-/** undefined: it is not there. A disk that fails is no reason to make anything in the place of data. */
+/** undefined: it is not there. Where the disk fails, nothing is created in the place of data. */
 async function readIfThere(path: string): Promise<string | undefined> {
   return await readFile(path, 'utf8').catch(unlessMissing(path))
 }
