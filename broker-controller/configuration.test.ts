@@ -194,7 +194,7 @@ test('all problems are reported at once, each with its field', async (t) => {
     'host "no_name" must be an IP address or a host name',
     'apiPort: 70000 must be a port, 0 to 65535',
     '--bind-address: "here" must be an IP address',
-    'nodeMonitorPeriod: "soon" must be a length of time of at least 100ms (like 10s or 5m)',
+    'nodeMonitorPeriod: "soon" must be a duration of at least 100ms (like 10s or 5m)',
     'unhealthyZoneThreshold: 2 must be between 0 and 1',
   ])
   t.throws(() => configured([], 'conditionTaints: [kernel-deadlock]\n'), {

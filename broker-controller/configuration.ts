@@ -197,7 +197,7 @@ function fieldReaders({ flags, file }: Given, problems: string[]) {
       const written = file[name]
       const ms = written === undefined ? otherwiseMs : (parseDuration(written) ?? Number.NaN)
       const least = leastMs > 0 ? ` of at least ${leastMs}ms` : ''
-      const problem = `${name}: ${JSON.stringify(written)} must be a length of time${least} (like 10s or 5m)`
+      const problem = `${name}: ${JSON.stringify(written)} must be a duration${least} (like 10s or 5m)`
       return check(ms, ms >= leastMs, problem)
     },
     share(name: FieldOf<ControllerConfigurationFile, number>, otherwise: number) {

@@ -85,7 +85,7 @@ test('a configuration that needs the other network is refused, with the field, i
     clusterCIDR: '10.244.0.0/16,fd00:10:244::/56',
     serviceCIDR: '10.96.0.0/12,fd00:10:96::/112',
   })
-  t.match(needs, /does not go with podNetwork: node \(the fleet has it, as kube-public\/cluster-info shows\):/)
+  t.match(needs, /conflicts with podNetwork: node \(the fleet has it, as kube-public\/cluster-info shows\):/)
   t.match(needs, /ingress needs podNetwork: routed, .*: set it, or remove ingress/)
   t.match(needs, /loadBalancerPool: 192\.168\.1\.240-192\.168\.1\.250 needs podNetwork: routed/)
   t.match(needs, /clusterCIDR: fd00:10:244::\/56 needs podNetwork: routed, .*: set it, or remove the range/)

@@ -70,7 +70,7 @@ export async function withFleetPodNetwork(
     return { ...whole, log: configuration.log }
   } catch (cause) {
     if (!(cause instanceof ConfigurationError)) throw cause
-    const given = `The configuration does not go with podNetwork: ${podNetwork} (${because}):`
+    const given = `The configuration conflicts with podNetwork: ${podNetwork} (${because}):`
     throw new ConfigurationError(given, cause.problems)
   }
 }

@@ -29,7 +29,7 @@ test('a fleet with a network has load balancers: of its pool, or of its nodes', 
 test('each problem has its field, its value and a remedy', async (t) => {
   const remedy = 'choose addresses of your network that its DHCP server does not assign'
   t.same(withPool('some').problems, [
-    'loadBalancerPool: "some" must be a range of IPv4 addresses (like 192.168.1.240-192.168.1.250 or 192.168.2.0/28)',
+    'loadBalancerPool: "some" must be an IPv4 range (like 192.168.1.240-192.168.1.250 or 192.168.2.0/28)',
   ])
   t.same(withPool().problems, [
     'loadBalancerPool: must have at least one range with loadBalancer: pool (like 192.168.1.240-192.168.1.250)',

@@ -95,7 +95,7 @@ function poolIn(texts: readonly string[], problems: string[]): AddressPool {
 function expected(text: string): string {
   return text.includes(':')
     ? 'a range of addresses of one family (like fd00:9::240-fd00:9::250 or fd00:9::2:0/120)'
-    : 'a range of IPv4 addresses (like 192.168.1.240-192.168.1.250 or 192.168.2.0/28)'
+    : 'an IPv4 range (like 192.168.1.240-192.168.1.250 or 192.168.2.0/28)'
 }
 
 /** Addresses that no machine on a link has: this host, loopback, link-local, multicast and reserved (RFC 6890). */

@@ -162,7 +162,7 @@ test('a configuration that is wrong ends with status 78, all mistakes reported; 
   )
   const wrong = started(t, dataDir, '--config', config)
   t.equal(await wrong.ended, 78)
-  t.match(wrong.output(), /unhealthyZoneThreshold: 2 must be.*\n.*eventTTL: "soon" must be a length of time/)
+  t.match(wrong.output(), /unhealthyZoneThreshold: 2 must be.*\n.*eventTTL: "soon" must be a duration/)
   const missing = started(t, dataDir, '--config', join(dataDir, 'none.yaml'))
   t.equal(await missing.ended, 78)
   const checked = started(t, dataDir, '--check')
@@ -194,7 +194,7 @@ test('a new fleet is routed, and one whose pods stay within nodes does so until 
   t.equal(await refused.ended, 78)
   t.match(
     refused.output(),
-    /does not go with podNetwork: node .*ingress needs podNetwork: routed, .*: set it, or remove ingress/,
+    /conflicts with podNetwork: node .*ingress needs podNetwork: routed, .*: set it, or remove ingress/,
   )
   t.equal(await rangesWith('podNetwork: routed\ningress: {}\n'), '10.244.0.0/16')
 })

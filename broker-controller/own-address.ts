@@ -24,7 +24,7 @@ export function ownAddress({ advertised, addresses, clock, log }: OwnAddressNeed
     try {
       return addresses()
     } catch (error) {
-      // os.networkInterfaces() throws where no more files may be opened.
+      // os.networkInterfaces() throws where this process cannot open another file.
       log.debug('Addresses of this machine not read', { error })
       return undefined
     }

@@ -30,7 +30,7 @@ const verbsByAccess: { readonly [A in Subresource<AnyObject>['access']]: readonl
   proxy: ['create', 'delete', 'get', 'patch', 'update'],
 }
 
-/** Undefined where the path is none of discovery's. */
+/** Undefined where the path is not one of discovery's. */
 export function discoveryAnswer(
   path: string,
   accept: string | undefined,

@@ -192,7 +192,7 @@ test('kubectl does what the roles of its user allow', { skip: whyNoKubectl() }, 
     t.match(await refused('create', 'configmap', 'x'), 'cannot create resource "configmaps"')
   })
 
-  await t.test('an admin of a namespace grants what it may do itself, and no more', async (t) => {
+  await t.test('an admin of a namespace grants only what it may do itself', async (t) => {
     await admin('create', 'rolebinding', 'admins', '--clusterrole=admin', '--user=eve')
     await allowed('create', 'role', 'reader', '--verb=get', '--resource=pods')
     await allowed('create', 'rolebinding', 'readers', '--role=reader', '--user=adam')

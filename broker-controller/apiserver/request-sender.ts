@@ -28,7 +28,7 @@ async function byLatest<T>(replica: RequestNeeds['replica'], identified: () => P
   try {
     return await identified()
   } catch (error) {
-    // A refusal without a reason is one of a signature, or of what is no token.
+    // A refusal without a reason is one of a signature, or of an invalid token.
     const isOfObject = isApiError(error, 'Unauthorized') && error.message !== 'Unauthorized'
     if (!isOfObject || replica === undefined || replica.isLeading()) throw error
     if (!(await replica.freshness.latest().catch(() => false))) throw error

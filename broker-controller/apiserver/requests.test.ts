@@ -91,7 +91,7 @@ test('a standby accepts a token that was created with another controller a momen
   t.match(await asBearer('abcdef.0123456789abcdef'), { code: 200 })
   t.equal(asked, 1)
   t.match(await asBearer('no-token'), { code: 401 })
-  t.equal(asked, 1, 'the store is not asked for what is no token')
+  t.equal(asked, 1, 'the store is not asked for what is not a token')
 })
 
 test('a standby serves a kind that was defined with another controller a moment ago', async (t) => {
@@ -198,7 +198,7 @@ test('a refusal names what was asked for: the resource with its group and scope,
   }
 })
 
-test('a list of one name needs no more rights than this object; a create does not get them by a selector', async (t) => {
+test('a list of one name needs only the rights for this object; a create does not get them by a selector', async (t) => {
   const { ask } = await anApi(t)
   const rbac = '/apis/rbac.authorization.k8s.io/v1'
   const verbs = ['list', 'watch', 'deletecollection', 'create', 'get']
@@ -365,7 +365,7 @@ test('an error of the program is answered with 500 and logged once, with the req
   t.same(limitedLines, [['admin', 'Request failed']], 'a client cannot fill the log')
 })
 
-test('what is no object of the API is answered in its own form, whatever the client accepts', async (t) => {
+test('what is not an API object is answered in its own form, whatever the client accepts', async (t) => {
   const { ask } = await anApi(t)
   const accept = 'application/yaml'
   t.match(await ask('GET', '/metrics', { accept }), { body: { text: 'up 1\n' }, encoding: 'json' })

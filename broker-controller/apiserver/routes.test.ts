@@ -44,7 +44,7 @@ test('a path that ends with a slash is the path without it', async (t) => {
 test('names may hold any character, encoded', async (t) => {
   const csr = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
   t.match(routed('GET', `${csr}/system%3Anode%2Fa`), { 3: 'system:node/a' })
-  t.match(routed('GET', `${csr}/100%`), { 3: '100%' }, 'what is no encoding is taken as it stands')
+  t.match(routed('GET', `${csr}/100%`), { 3: '100%' }, 'an invalid encoding is taken as it is')
 })
 
 test('a URL of no resource is a plain path', async (t) => {

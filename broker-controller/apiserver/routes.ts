@@ -19,7 +19,7 @@ export type ApiRoute =
   | { readonly kind: 'session'; readonly path: string; readonly id: string }
   /** The page of the fleet, and what it asks. */
   | { readonly kind: 'dashboard'; readonly path: string }
-  /** Anything that is no object: /version, /healthz, discovery. */
+  /** Anything that is not an object: /version, /healthz, discovery. */
   | { readonly kind: 'path'; readonly verb: string; readonly path: string }
   | { readonly kind: 'not-allowed'; readonly path: string }
 
@@ -131,7 +131,7 @@ function pathVerb(method: string): string {
   return method === 'HEAD' ? 'get' : method.toLowerCase()
 }
 
-/** A name that is no valid encoding stays as it is, and is then not found. */
+/** A name with an invalid encoding stays as it is, and is then not found. */
 function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment)

@@ -32,7 +32,7 @@ test('readyz is ok when every check passes; until then it lists each check', asy
     code: 500,
     text: '[+]ping ok\n[+]log ok\n[+]store ok\n[-]broker failed: the port is not open yet\nreadyz check failed\n',
   })
-  t.match(await get('/livez', [broken]), { code: 200 }, 'not being ready is no reason to be restarted')
+  t.match(await get('/livez', [broken]), { code: 200 }, 'a server that is not ready is not restarted')
 })
 
 test('a warning is a line of the verbose answer, and fails nothing', async (t) => {

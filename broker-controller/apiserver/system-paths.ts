@@ -1,4 +1,4 @@
-/** Everything that is no object: which version this is, whether it is well, its counters, its description. */
+/** Everything that is not an object: which version this is, whether it is well, its counters, its description. */
 import type { Clock } from '../../daemon/clock.ts'
 import { within } from '../../daemon/deadline.ts'
 import { messageOf } from '../../daemon/errors.ts'
@@ -124,7 +124,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
 
 const keySetPath = '/openid/v1/jwks'
 
-/** A document of a type of its own: it is no object of the API. */
+/** A document of a type of its own: it is not an API object. */
 function jsonText(document: object, contentType: string): ApiResponse {
   return { kind: 'text', code: 200, text: JSON.stringify(document), contentType }
 }

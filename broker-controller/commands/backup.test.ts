@@ -199,7 +199,7 @@ test('a backup with one bit turned, or half of one, is refused with what is wron
     const error = await Promise.resolve()
       .then(() => readBackup(damaged))
       .catch((caught: Error) => caught)
-    t.match(error, { message: `${damaged} is no whole backup of a controller` })
+    t.match(error, { message: `${damaged} is not a complete backup of a controller` })
     t.match((error as Error).cause, { message: because })
   }
   t.same(
@@ -266,7 +266,7 @@ test('what root makes becomes the owner’s, whatever leads to the directory or 
   t.equal((await stat(join(outside, 'file'))).uid, 0)
 })
 
-test('an admin socket that nothing serves is no error; a failure of the controller is reported', async (t) => {
+test('an admin socket that nothing serves is not an error; a failure of the controller is reported', async (t) => {
   const folder = await temporaryFolder(t)
   t.equal(await requestBackup(adminSocketPath(folder), new AbortController().signal), undefined)
   const stop = new AbortController()

@@ -269,7 +269,7 @@ async function revocations(client: ApiClient, signal: AbortSignal): Promise<Conf
   if (answer.status === 404) return undefined
   expectSuccess('Cannot read the list of revoked certificates', answer)
   const decoded = decode(ConfigMapSchema, answer.body)
-  if (!decoded.ok) throw new Error('Cannot read the list of revoked certificates: the answer is no ConfigMap')
+  if (!decoded.ok) throw new Error('Cannot read the list of revoked certificates: the answer is not a ConfigMap')
   return decoded.value
 }
 

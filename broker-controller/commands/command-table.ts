@@ -145,8 +145,8 @@ export const certificatesRow = {
 
 export const backupRow = {
   name: 'bramble-controller backup',
-  about: 'back up the whole state to one file',
-  text: `Write the whole state of a controller, running or stopped, to one new file: every object, and the authority of the fleet.
+  about: 'back up the complete state to one file',
+  text: `Write the complete state of a controller, running or stopped, to one new file: every object, and the authority of the fleet.
 The file is read back and verified before it gets its name. In a folder it is named by the time; the default is the current folder.
 Secrets in it are encrypted. Their key is contained only with a passphrase, which then encrypts all private keys.
 A store in etcd is read at one revision, while controllers run. The settings of etcd are those given here, or of the controller that runs.`,
@@ -227,7 +227,7 @@ export const secretsRow = {
   name: 'bramble-controller secrets',
   about: 'replace the key that encrypts Secrets in the store',
   text: `Show or replace the key that encrypts Secrets in the store of a controller, running or stopped. All Secrets are encrypted with the
-new key, and the present one is removed. Copies of secrets.key that you keep for backups without a passphrase stay good for those backups.`,
+new key, and the present one is removed. Copies of secrets.key that you keep for backups without a passphrase stay valid for those backups.`,
   forms: {
     show: 'show the key by its key ID',
     'rotate-key': 'create another key, encrypt all Secrets with it, and remove the present one',
@@ -338,7 +338,7 @@ A CLAIM is NAMESPACE/NAME; without a namespace it is in default.`,
   },
   defaultForm: 'list',
   options: {
-    output: { value: 'FORMAT', short: 'o', help: 'of the lists', choices: ['table', 'json'], default: 'table' },
+    output: { value: 'FORMAT', short: 'o', help: 'format of the lists', choices: ['table', 'json'], default: 'table' },
     claim: { value: 'CLAIM', help: 'the claim that gets the data' },
     size: { value: 'SIZE', help: 'what a new claim requests, like 5Gi', defaultText: 'that of the claim before' },
     to: { value: 'NODE', help: 'where the data is moved' },
@@ -376,14 +376,14 @@ export const brokerRow = {
   name: 'bramble-controller broker',
   about: 'install the configuration of an external MQTT server',
   text: `Copy the files that a controller with mqttBroker in its configuration keeps for an MQTT server into FOLDER: configuration, access list with a
-block for each node, certificates and revocation lists. Each file is replaced whole, and only if it changed; it gets the owner of the folder.`,
+block for each node, certificates and revocation lists. Each file is replaced atomically, and only if it changed; it gets the owner of the folder.`,
   forms: { 'configuration FOLDER': 'copy the files' },
   options: {
     for: { value: 'SERVER', help: 'the server', choices: ['mosquitto'] },
-    watch: { help: 'go on, and copy each change' },
+    watch: { help: 'keep running, and copy each change' },
     'pid-file': {
       value: 'FILE',
-      help: 'PID file of the server: it gets SIGHUP after each change, and loses no connection',
+      help: 'PID file of the server: it gets SIGHUP after each change, and keeps its connections',
     },
     'data-dir': dataDir,
   },

@@ -91,7 +91,7 @@ async function sessionsTable(client: ApiClient, signal: AbortSignal): Promise<st
   const answer = await client.get('/ui/api/sessions', signal)
   expectSuccess('Cannot list the sessions', answer)
   const decoded = decode(SessionsSchema, answer.body)
-  if (!decoded.ok) throw new Error('Cannot list the sessions: the answer is no list of sessions')
+  if (!decoded.ok) throw new Error('Cannot list the sessions: the answer is not a list of sessions')
   const rows = decoded.value.items.map(({ id, user, address, opened, userAgent = '' }) => [
     id,
     printable(user),
@@ -126,7 +126,7 @@ async function kioskTable(client: ApiClient, signal: AbortSignal): Promise<strin
   const answer = await client.get(`${secretsPath}?fieldSelector=type%3D${encodeURIComponent(kioskSecretType)}`, signal)
   expectSuccess('Cannot list the kiosk links', answer)
   const decoded = decode(object({ items: list(SecretSchema) }), withKind(answer.body))
-  if (!decoded.ok) throw new Error('Cannot list the kiosk links: the answer is no list of secrets')
+  if (!decoded.ok) throw new Error('Cannot list the kiosk links: the answer is not a list of Secrets')
   const links = decoded.value.items.map(decodeKioskLink).filter((link) => link !== undefined)
   const rows = links.map(({ id, expiration = '<never>', description = '<none>' }) => [
     id,

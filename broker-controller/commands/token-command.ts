@@ -128,7 +128,7 @@ async function tokensTable(client: ApiClient, signal: AbortSignal): Promise<stri
   const answer = await client.get(secretsPath, signal)
   expectSuccess('Cannot list the tokens', answer)
   const decoded = decode(object({ items: list(SecretSchema) }), withKinds(answer.body))
-  if (!decoded.ok) throw new Error('Cannot list the tokens: the answer is no list of secrets')
+  if (!decoded.ok) throw new Error('Cannot list the tokens: the answer is not a list of Secrets')
   const nowMs = Date.parse(answer.dateHeader ?? '')
   const rows = decoded.value.items
     .map(decodeToken)

@@ -165,7 +165,7 @@ test('in the foreground the owner waits for those that block it', async (t) => {
   t.same(await maps(world), [])
 })
 
-test('a node that is deleted in the foreground, or before what belongs to it, is let in no more', async (t) => {
+test('a node that is deleted in the foreground, or before what belongs to it, is no longer admitted', async (t) => {
   const world = opened(t)
   for (const propagationPolicy of ['Foreground', 'Orphan'] as const) {
     const name = `pi-${propagationPolicy.toLowerCase()}`

@@ -78,7 +78,7 @@ test('the Endpoints have all controllers that run, in one order, and no names', 
   t.equal(await store.version(), before, 'another leader writes the same')
 })
 
-test('a name is no endpoint', async (t) => {
+test('a name is not an endpoint', async (t) => {
   const store = memoryStore({ clock: systemClock })
   await once(t, store, 'controller.example.com')
   t.match(await store.get('services', key), { spec: { clusterIP: '10.96.0.1' } })
@@ -175,8 +175,8 @@ test('an error is logged, and the next attempt is ten seconds later', async (t) 
   await running
 })
 
-test('a range that is none is an error of the configuration', async (t) => {
+test('an invalid range is an error of the configuration', async (t) => {
   t.throws(() => kubernetesService({ serviceCIDR: 'many', address: '192.168.1.10', port: 6443 }), {
-    message: 'many is not a range of addresses',
+    message: 'many is not a CIDR',
   })
 })

@@ -106,7 +106,7 @@ const labels = { component: 'apiserver', provider: 'kubernetes' }
 /** Throws TypeError for a range that `serviceCidrProblem` refuses. */
 export function kubernetesService({ serviceCIDR, port }: ApiLocation): Service {
   const range = parseCidr(serviceCIDR)
-  if (range === undefined) throw new TypeError(`${serviceCIDR} is not a range of addresses`)
+  if (range === undefined) throw new TypeError(`${serviceCIDR} is not a CIDR`)
   const clusterIP = kubernetesServiceAddress(range)
   return {
     apiVersion: 'v1',

@@ -73,7 +73,7 @@ test('whatever happens, no two nodes have the same block, and all blocks come ba
 
 test('settings that make no sense are refused when they are read', async (t) => {
   t.equal(nodeCidrProblem(small), undefined)
-  t.match(nodeCidrProblem({ ...small, clusterCIDR: '10.0.0.1/8' }), /clusterCIDR: "10.0.0.1\/8" must be a range/)
+  t.match(nodeCidrProblem({ ...small, clusterCIDR: '10.0.0.1/8' }), /clusterCIDR: "10.0.0.1\/8" must be an IPv4 range/)
   t.match(nodeCidrProblem({ ...small, nodeCIDRMaskSize: 21 }), /nodeCIDRMaskSize: 21 must be between 22 and 30/)
   t.match(nodeCidrProblem({ clusterCIDR: '10.0.0.0/8', nodeCIDRMaskSize: 25 }), /between 8 and 24/)
 })
@@ -137,7 +137,7 @@ test('the block size is valid from the size of the range to 65536 blocks and to 
   t.same([isValid('10.244.0.0/22', 30), isValid('10.244.0.0/22', 31)], [true, false])
 })
 
-test('the blocks of IPv6 are ranges of /64, and what nodes have of them is never given', async (t) => {
+test('the IPv6 blocks are /64 ranges, and those of nodes are never assigned', async (t) => {
   const cidrs = ipv6NodeCidrs('fd00:10:244::/62')
   t.equal(cidrs.size, 4)
   t.ok(cidrs.mark('fd00:10:244:1:8000::/80', 'of a smaller size'))

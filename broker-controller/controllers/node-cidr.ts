@@ -27,7 +27,7 @@ export interface NodeCidrs {
 /** Throws TypeError when the settings describe no blocks: configuration is judged by `nodeCidrProblem`. */
 export function nodeCidrs({ clusterCIDR, nodeCIDRMaskSize }: NodeCidrSettings): NodeCidrs {
   const cluster = parseCidr(clusterCIDR)
-  if (cluster === undefined) throw new TypeError(`${clusterCIDR} is not a range of addresses`)
+  if (cluster === undefined) throw new TypeError(`${clusterCIDR} is not a CIDR`)
   const blockSize = sizeOfCidr({ bits: nodeCIDRMaskSize })
   return blocksOf({
     size: sizeOfCidr(cluster) / blockSize,
@@ -44,7 +44,7 @@ export function nodeCidrs({ clusterCIDR, nodeCIDRMaskSize }: NodeCidrSettings): 
 /** The blocks of /64 of an IPv6 range. Throws TypeError for a range that `ipv6Ranges` (api/network/ipv6-ranges.ts) refuses. */
 export function ipv6NodeCidrs(clusterCIDR: string): NodeCidrs {
   const cluster = parseIPv6Range(clusterCIDR)
-  if (cluster === undefined) throw new TypeError(`${clusterCIDR} is not a range of IPv6 addresses`)
+  if (cluster === undefined) throw new TypeError(`${clusterCIDR} is not an IPv6 CIDR`)
   const blockSize = sizeOfIPv6Range({ bits: ipv6NodeMaskSize })
   const blockWith = (address: bigint) => Number((address >> 64n) - (cluster.first >> 64n))
   return blocksOf({
@@ -109,7 +109,7 @@ const mostBits = 16
 export function nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize }: NodeCidrSettings): string | undefined {
   const cluster = parseCidr(clusterCIDR)
   if (cluster === undefined) {
-    return `clusterCIDR: ${JSON.stringify(clusterCIDR)} must be a range of IPv4 addresses (like 10.244.0.0/16)`
+    return `clusterCIDR: ${JSON.stringify(clusterCIDR)} must be an IPv4 range (like 10.244.0.0/16)`
   }
   const most = Math.min(30, cluster.bits + mostBits)
   if (nodeCIDRMaskSize >= cluster.bits && nodeCIDRMaskSize <= most) return undefined

@@ -29,7 +29,7 @@ export type NodeIpamNeeds = {
   readonly log: Log
 }
 
-/** `ipv6ClusterCIDR`: whose blocks of IPv6 the nodes get; undefined: none. */
+/** `ipv6ClusterCIDR`: whose IPv6 blocks the nodes get; undefined: none. */
 export function nodeIpamController(
   needs: NodeIpamNeeds,
   settings: NodeCidrSettings = defaultNodeCidrSettings,

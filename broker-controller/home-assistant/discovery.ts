@@ -109,7 +109,7 @@ export function announcedKeys(state: DeviceState, before: ReadonlySet<string>, i
   return new Set(keys)
 }
 
-/** The keys that a retained discovery message announces. Any text: what is no such message announces nothing. */
+/** The keys that a retained discovery message announces. Any text: what is not such a message announces nothing. */
 export function keysAnnouncedBy(discovery: string): ReadonlySet<string> {
   if (discovery.length > longestDiscovery) return new Set()
   try {

@@ -62,7 +62,7 @@ test('what is wrong is named with its field', async (t) => {
   }
   wrong({ topicPrefix: 'bramble/v1' }, /bramble\/v1 belongs to the nodes/)
   wrong({ topicPrefix: 'homeassistant/x' }, /must not be below discoveryPrefix/)
-  wrong({ publishInterval: '100ms' }, /^homeAssistant.publishInterval: "100ms" must be a length of time of at least 1s/)
+  wrong({ publishInterval: '100ms' }, /^homeAssistant.publishInterval: "100ms" must be a duration of at least 1s/)
   wrong({ publishInterval: 'soon' }, /publishInterval/)
   wrong({ passwordFile: '/pw' }, /^homeAssistant.passwordFile: name the username/)
   wrong({ username: '' }, /^homeAssistant.username/)

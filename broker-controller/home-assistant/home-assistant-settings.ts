@@ -64,7 +64,7 @@ export function homeAssistantSettings(
   const publishIntervalMs = publishInterval === undefined ? defaultIntervalMs : parseDuration(publishInterval)
   check(
     publishIntervalMs !== undefined && publishIntervalMs >= leastIntervalMs,
-    `publishInterval: ${JSON.stringify(publishInterval)} must be a length of time of at least 1s (like 30s or 5m)`,
+    `publishInterval: ${JSON.stringify(publishInterval)} must be a duration of at least 1s (like 30s or 5m)`,
   )
   const broker = householdBroker(file, path, problems)
   if (broker === undefined || publishIntervalMs === undefined) return undefined

@@ -35,7 +35,7 @@ test('a value that comes or goes is a change', async (t) => {
   t.match(nextPublications(fewer, published, 40_000, settings).publications, [{ body: '{"not_ready":"OFF"}' }])
 })
 
-test('noise of a reading is no change, and does not add up unseen', async (t) => {
+test('noise of a reading is not a change, and does not add up unnoticed', async (t) => {
   const last = { cpu: 10, temperature: 40, pods: 1, last_boot: 1_000, load: 0.2 }
   t.same(steadyState(last, { cpu: 12, temperature: 41, pods: 2, last_boot: 1_119, load: 0.6 }), { ...last, pods: 2 })
   t.same(steadyState(last, { cpu: 13, temperature: 38 }), { cpu: 13, temperature: 38 })

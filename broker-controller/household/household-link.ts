@@ -147,7 +147,7 @@ function endOf(socket: Socket): Promise<Error> {
 
 function linkOf(client: InstanceType<typeof mqtt.default>, socket: Socket, ended: Promise<Error>): HouseholdLink {
   const end = new AbortController()
-  setMaxListeners(0, end.signal) // every message under way listens: many is no leak
+  setMaxListeners(0, end.signal) // every message under way listens: many are not a leak
   void ended.then((cause) => {
     end.abort(cause)
     client.end(true)

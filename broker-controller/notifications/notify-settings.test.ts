@@ -38,11 +38,11 @@ test('every mistake is named by its path, and none shows the URL', async (t) => 
     problemOf({ url: 'http://host/secret', tokenFile: '/t' }),
     /must begin with https:\/\/ if there is a tokenFile/,
   )
-  t.match(problemOf({ template: '{}' }), /only a webhook has one/)
-  t.match(problemOf({ type: 'webhook', contentType: 'a\r\nb' }), /is no media type/)
+  t.match(problemOf({ template: '{}' }), /template: is only for a webhook/)
+  t.match(problemOf({ type: 'webhook', contentType: 'a\r\nb' }), /is not a media type/)
   for (const url of ['ftp://secret', 'https://user:secret@host/']) t.notMatch(problemOf({ url }), /secret/)
   t.match(read({ delay: 'soon', channels: [phone] }).problems, [
-    'notify.delay: "soon" must be a length of time (like 10s or 5m)',
+    'notify.delay: "soon" must be a duration (like 10s or 5m)',
   ])
   t.match(read({ channels: [phone, phone] }).problems, [/"phone" is there already/])
 })
@@ -66,6 +66,9 @@ test('a channel by MQTT has its own broker, or that of the household', async (t)
     t.match(of({ topic }).problem, /^notify.channels\[0\].topic: must have 1 to 256 characters/, JSON.stringify(topic))
   }
   t.match(of({ qos: 2 }).problem, 'notify.channels[0].qos: 2 must be 0 or 1')
-  t.match(of({ url: 'https://x' }).problem, 'notify.channels[0].url: a channel of the type mqtt has none')
-  t.match(read({ channels: [{ ...phone, topic: 'x' }] }).problems.join(), /topic: only a channel of the type mqtt/)
+  t.match(of({ url: 'https://x' }).problem, 'notify.channels[0].url: is not for a channel of the type mqtt')
+  t.match(
+    read({ channels: [{ ...phone, topic: 'x' }] }).problems.join(),
+    /topic: is only for a channel of the type mqtt/,
+  )
 })

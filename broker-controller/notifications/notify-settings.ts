@@ -70,7 +70,7 @@ export function notifySettings(
   const span = (field: 'delay' | 'groupWait' | 'resolveDelay', otherwiseMs: number) => {
     const ms = file[field] === undefined ? otherwiseMs : parseDuration(file[field])
     if (ms === undefined)
-      problems.push(`notify.${field}: ${JSON.stringify(file[field])} must be a length of time (like 10s or 5m)`)
+      problems.push(`notify.${field}: ${JSON.stringify(file[field])} must be a duration (like 10s or 5m)`)
     return ms ?? otherwiseMs
   }
   const usual = defaultBatchSettings
@@ -109,13 +109,13 @@ function httpChannelIn(file: ChannelFile, type: HttpChannel['type'], path: strin
   }
   check(urlFile === undefined || isAbsolute(urlFile), 'urlFile: must be an absolute path')
   check(tokenFile === undefined || isAbsolute(tokenFile), 'tokenFile: must be an absolute path')
-  check(type === 'webhook' || (file.template ?? file.contentType) === undefined, 'template: only a webhook has one')
+  check(type === 'webhook' || (file.template ?? file.contentType) === undefined, 'template: is only for a webhook')
   check(template.length <= mostTemplate, `template: must have at most ${mostTemplate} characters`)
   check(
     /^[\w.+-]+\/[\w.+-]+(; ?charset=[\w-]+)?$/.test(contentType),
-    `contentType: ${JSON.stringify(contentType)} is no media type`,
+    `contentType: ${JSON.stringify(contentType)} is not a media type`,
   )
-  for (const field of mqttFields) check(file[field] === undefined, `${field}: only a channel of the type mqtt has one`)
+  for (const field of mqttFields) check(file[field] === undefined, `${field}: is only for a channel of the type mqtt`)
   return {
     name,
     type,
@@ -140,7 +140,7 @@ function mqttChannelIn(
   const check = (fine: boolean, problem: string) => {
     if (!fine) problems.push(`${path}.${problem}`)
   }
-  for (const field of httpFields) check(file[field] === undefined, `${field}: a channel of the type mqtt has none`)
+  for (const field of httpFields) check(file[field] === undefined, `${field}: is not for a channel of the type mqtt`)
   const isTopic = topic.length <= longestTopic && /^[^$+#\p{Cc}][^+#\p{Cc}]*$/u.test(topic)
   check(isTopic, `topic: must have 1 to ${longestTopic} characters, without + and #, and not begin with $`)
   check(qos === 0 || qos === 1, `qos: ${qos} must be 0 or 1`)

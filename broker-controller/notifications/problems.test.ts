@@ -41,7 +41,7 @@ test('a node that is not ready names its link, or its zone', async (t) => {
   t.match(problemsOfNode(aNode([lost], { labels: zone })), [{ group: 'zone home/attic' }])
 })
 
-test('each condition of the machine is a problem of its own; pressure is none', async (t) => {
+test('each condition of the machine is a problem of its own; pressure is not', async (t) => {
   const conditions: Condition[] = [
     ready,
     { type: 'UnderVoltage', status: 'True', message: 'The supply is weak' },
@@ -79,7 +79,7 @@ test('a pod has a problem when it failed or a container crashes again and again'
       ],
     })
   t.match(problemsOfPod(waiting('CrashLoopBackOff')), [
-    { kind: 'PodCrashLooping', text: 'Pod shop/web: container main crashes again and again, 7 restarts' },
+    { kind: 'PodCrashLooping', text: 'Pod shop/web: container main keeps crashing, 7 restarts' },
   ])
   t.same(problemsOfPod(waiting('ContainerCreating')), [])
 })

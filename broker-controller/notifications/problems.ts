@@ -62,7 +62,7 @@ export function problemsOfPod({ metadata, status }: Pod): readonly FleetProblem[
     ({ state }) => state?.waiting?.reason === 'CrashLoopBackOff',
   )
   if (looping === undefined) return []
-  const text = line(`Pod ${name}: container ${looping.name} crashes again and again, ${looping.restartCount} restarts`)
+  const text = line(`Pod ${name}: container ${looping.name} keeps crashing, ${looping.restartCount} restarts`)
   return [{ key: `PodCrashLooping/${name}`, kind: 'PodCrashLooping', namespace, name, text }]
 }
 

@@ -81,7 +81,7 @@ test('two fail-overs after a change-over: the authority that signs stays, whatev
   await lead(a)
   t.same(await published(), [second, second])
   t.equal((await lead(b)).hash, second)
-  t.same(await published(), [second, second], 'what is trusted no more is not trusted again')
+  t.same(await published(), [second, second], 'an authority that is no longer trusted is not trusted again')
   t.same((await readdir(b)).sort(), ['ca.crt', 'ca.key'])
 })
 

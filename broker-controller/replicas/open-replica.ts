@@ -149,7 +149,7 @@ function addMetrics(registry: MetricsRegistry, isLeading: () => boolean, control
     },
     {
       name: 'bramble_controllers',
-      help: 'Controllers that were there within the last day.',
+      help: 'Controllers that ran within the last day.',
       type: 'gauge',
       samples: [{ labels: {}, value: controllers.all().length }],
     },

@@ -68,7 +68,7 @@ test('the most of init steps and the sum of containers counts, sidecars with bot
   t.equal(podNeeds(pod).requests.get('cpu'), 4010)
 })
 
-test('a node holds so many pods and no more', async (t) => {
+test('a node holds at most so many pods', async (t) => {
   t.same(refusals(aPod(), aNodeInfo({ allocatable: { pods: '1' } }, aPod())), ['Too many pods'])
   t.same(refusals(aPod(), aNodeInfo({ allocatable: { pods: '2' } }, aPod())), [], 'the last place can be taken')
 })

@@ -75,7 +75,7 @@ test('attempts and pods that wait are counted under the names of kube-scheduler'
 })
 
 test('a pod that cannot be decided on keeps no other one from its node', async (t) => {
-  const world = fleet(t, 'Pod not decided on')
+  const world = fleet(t, 'Cannot schedule the pod')
   t.teardown(world.start(scheduler({ ...world, random: () => 0 })))
   await world.join({ name: 'pi-1' })
   // The API accepts no such amount.
@@ -297,7 +297,7 @@ test('with every kind of wish at once no strict one is ever broken', async (t) =
   const zoneCounts = [0, 1, 2].map(
     (zone) => of('web').filter(({ spec }) => Number(spec.nodeName?.slice(3)) % 3 === zone).length,
   )
-  t.equal(of('lone').length, 12, 'one on each node, and no more')
+  t.equal(of('lone').length, 12, 'exactly one on each node')
   t.equal(new Set(of('lone').map(({ spec }) => spec.nodeName)).size, 12)
   t.equal(of('web').length, 20)
   t.ok(Math.max(...zoneCounts) - Math.min(...zoneCounts) <= 1, `${zoneCounts}`)

@@ -130,7 +130,7 @@ async function runScheduler(
         attempts.push({ decision: await undisturbed(attemptOn(next)), beganMs })
       } catch (error) {
         // One pod, or one object that matters to it, must not end the scheduling of all others.
-        log.error('Pod not decided on', { pod: next.key, error })
+        log.error('Cannot schedule the pod', { pod: next.key, error })
         queue.retry(next.key, clock.monotonicMs())
       }
     }

@@ -12,7 +12,7 @@ const on = (...names: readonly string[]): readonly Bound[] => names.map((nodeNam
 const uneven = ["node(s) didn't match pod topology spread constraints"]
 const unlabelled = ["node(s) didn't match pod topology spread constraints (missing required label)"]
 
-test('a zone may be ahead of the emptiest by so many, and no more', async (t) => {
+test('a zone may be ahead of the emptiest by at most so many', async (t) => {
   const pod = aPod({ ...web, spec: spreads({}) })
   t.same(refusalsOf(pod, aCluster(zones, on('a'))), { a: uneven, b: uneven })
   t.same(refusalsOf(pod, aCluster(zones, on('a', 'c'))), {})
@@ -79,11 +79,7 @@ test('a node without the label of one constraint does not count for the others',
   const both = aPod({ ...web, spec: spreads({}, { topologyKey: 'rack', maxSkew: 9 }) })
   const racks = [inRack('a', '1', 'r'), inRack('b', '2', 'r')]
   const loose = inZone('c', '3')
-  t.same(
-    refusalsOf(both, aCluster([...racks, loose], on('a', 'b'))),
-    { c: unlabelled },
-    'zone 3 is none to compare with',
-  )
+  t.same(refusalsOf(both, aCluster([...racks, loose], on('a', 'b'))), { c: unlabelled }, 'zone 3 is not compared')
   t.same(
     refusalsOf(both, aCluster([...racks, inRack('c', '3', 's')], on('a', 'b'))),
     { a: uneven, b: uneven },
@@ -98,7 +94,7 @@ test('where taints count, a node without one that repels the pod is still a doma
   const nodes = [inZone('a', '1'), inZone('b', '2', { taints }), inZone('c', '3')]
   const pod = aPod({ ...web, spec: spreads({ nodeTaintsPolicy: 'Honor' }) })
   t.match(refusalsOf(pod, aCluster(nodes, on('a'))), { a: uneven })
-  t.notOk('a' in refusalsOf(pod, aCluster(nodes, on('a', 'c'))), 'the tainted zone is none')
+  t.notOk('a' in refusalsOf(pod, aCluster(nodes, on('a', 'c'))), 'the tainted zone does not count')
 })
 
 test('preferred spreading favours the emptier zone, and the usual one the emptier machine before it', async (t) => {

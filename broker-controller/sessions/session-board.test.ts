@@ -181,7 +181,7 @@ async function refused(
   t.ok(String(error).includes(because), String(error))
 }
 
-test('a session whose request cannot be published is refused, and counts no more', async (t) => {
+test('a session whose request cannot be published is refused, and no longer counts', async (t) => {
   const { board, open } = aBoard(t)
   board.onRequest(() => {
     throw new Error('no broker')

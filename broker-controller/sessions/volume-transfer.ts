@@ -59,7 +59,7 @@ export async function transferVolume(
     for (;;) {
       const frame = await Promise.race([source.next(), ended])
       if (frame === undefined) throw failure(from, undefined)
-      if (frame === 'ended') throw failure(to, 'it ended before the copy was whole')
+      if (frame === 'ended') throw failure(to, 'it ended before the copy was complete')
       if (frame.channel === status) throw failure(from, statusIn(frame.payload)?.message)
       if (frame.channel === end && frame.payload[0] === output) break
       if (frame.channel !== output) continue

@@ -31,7 +31,7 @@ test('nine similar Events are apart, and those after them are one', async (t) =>
   t.equal(messageOf('pod 3'), 'pod 3', 'one of the nine is still counted by itself')
 })
 
-test('a message that is combined is no longer than that of an Event', async (t) => {
+test('a combined message is not longer than that of an Event', async (t) => {
   const { messageOf } = world()
   for (let n = 1; n <= 9; n++) messageOf(`pod ${n}`)
   t.equal(messageOf('x'.repeat(1024))?.length, 1024)

@@ -44,7 +44,7 @@ export interface EventCorrelator {
 export const mostRemembered = 4096
 /** defaultAggregateMaxEvents: of this many similar Events the last, and those after it, are combined. */
 const mostSimilar = 10
-/** defaultAggregateIntervalInSeconds: Events are similar while no more time than this is between two of them. */
+/** defaultAggregateIntervalInSeconds: Events are similar while at most this time is between two of them. */
 const similarMs = 10 * 60_000
 /** How long what was not recorded is counted: as long as an Event is kept, without other settings. */
 const countedMs = 60 * 60_000

@@ -84,7 +84,7 @@ test('a burst is forgotten after some minutes, although its kind does not change
   t.ok(await isExpired(watch[Symbol.asyncIterator]()))
 })
 
-test('a change costs no more among many pods than among few', async (t) => {
+test('a change costs as much among many pods as among few', async (t) => {
   const changes = 300
   const spec = { containers: [{ name: 'main', image: 'image' }] }
   const costAmong = async (count: number) => {

@@ -39,9 +39,9 @@ export type RequestCredentials = {
 
 export type AuthenticationNeeds = {
   readonly findToken: (id: string) => Promise<BootstrapToken | undefined>
-  /** Why a certificate of this user, good since then, is good no more; undefined when it is. */
+  /** Why a certificate of this user, valid since then, is no longer valid; undefined: it is. */
   readonly revoked?: (user: string, sinceMs: number) => string | undefined
-  /** The service account whose token this is; undefined: it is no such token. Throws Unauthorized. undefined: there are none. */
+  /** The service account whose token this is; undefined: it is not such a token. Throws Unauthorized. undefined: there are none. */
   readonly identifyAccount?: (token: string) => Promise<Identity | undefined>
   readonly nowMs: number
   /** For so long after its end a node's certificate still serves to ask for a new one. */

@@ -208,7 +208,10 @@ test('what one of several pods of a node needs, the node may read', async (t) =>
     t.ok(isAllowedToSystem(node, about({ namespace: 'default', resource: 'pods', name: 'web' }), pods))
   }
   t.notOk(isAllowedToSystem(node, about({ namespace: 'default', resource: 'secrets', name: 'tls' })), 'no pods')
-  t.notOk(needsForPod(aPod({ spec: { volumes: [{ name: 'a', secret: {} }] } }), 'secrets', ''), 'no name is no object')
+  t.notOk(
+    needsForPod(aPod({ spec: { volumes: [{ name: 'a', secret: {} }] } }), 'secrets', ''),
+    'without a name there is no object',
+  )
 })
 
 test('nodes and joining machines read discovery; sessions are for nodes', async (t) => {

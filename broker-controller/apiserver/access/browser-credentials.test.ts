@@ -9,7 +9,7 @@ test('a token among the subprotocols is taken out of them', async (t) => {
   const offered = webSocket('a', coded('töken'), 'b')
   t.same(offeredToken(offered), { token: 'töken', offered: webSocket('a', 'b') })
   t.same(offeredToken(webSocket('a')), { token: undefined, offered: webSocket('a') })
-  t.same(offeredToken(webSocket(prefix)), { token: undefined, offered: webSocket() }, 'an empty one is none')
+  t.same(offeredToken(webSocket(prefix)), { token: undefined, offered: webSocket() }, 'an empty one does not count')
   const spdy = { upgrade: 'spdy/3.1', protocols: [coded('t')] }
   t.same(offeredToken(spdy), { token: undefined, offered: spdy }, 'WebSockets only')
 })
@@ -33,5 +33,8 @@ test('a page of another site needs a token, whatever certificate its browser has
   for (const site of ['cross-site', 'same-site', 'odd']) t.throws(from(site), { code: 403 }, site)
   for (const site of [undefined, 'same-origin', 'none']) t.doesNotThrow(from(site), String(site))
   t.doesNotThrow(from('cross-site', { hasToken: true }))
-  t.doesNotThrow(from('cross-site', { offered: undefined }), 'the browser itself protects what is no WebSocket')
+  t.doesNotThrow(
+    from('cross-site', { offered: undefined }),
+    'the browser itself protects other requests than WebSockets',
+  )
 })

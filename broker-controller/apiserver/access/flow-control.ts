@@ -13,7 +13,7 @@ import { levelShares } from './flow-shares.ts'
 
 /** A request that may run. */
 export interface FlowAdmission {
-  /** Aborts when the answer must end, because a flow that has fewer streams needs the place. undefined: it is no stream. */
+  /** Aborts when the answer must end, because a flow that has fewer streams needs the place. undefined: it is not a stream. */
   readonly displaced?: AbortSignal
   readBody(bytes: number): void
   answered(bytes: number): void

@@ -43,7 +43,7 @@ export function levelShares(
     charge(of: FlowKeys, tokens: number): void {
       if (!(tokens > 0)) return
       flows.charge(of.key, tokens)
-      // A watch is charged for all that it carried when it ends: that is no reason to answer all others with 429.
+      // A watch is charged for all that it carried when it ends: that must not answer all others with 429.
       const bounded = Math.min(tokens, flow.rate.burst)
       all.charge(together, bounded)
       used.add(ownerIn(of), bounded)
@@ -87,7 +87,7 @@ function seatsOf(mostPerFlow: number, mostInLevel: number) {
   }
 }
 
-/** The streams of each owner, oldest first. Those that are displaced count no more, though their answers end a moment later. */
+/** The streams of each owner, oldest first. Displaced ones no longer count, though their answers end a moment later. */
 function streamsOf(mostPerFlow: number, mostInLevel: number, displaced: (flow: FlowKeys) => void) {
   const byOwner = new Map<string, Set<HeldStream>>()
   let total = 0

@@ -18,7 +18,7 @@ export type AccessCheck = {
   readonly dependsOn: 'objects' | 'roles' | 'time'
   /** Wall time from which on it is asked every time: the credentials end then. */
   readonly untilMs?: number
-  /** Rejects with Unauthorized or Forbidden: no. Another error is no answer. */
+  /** Rejects with Unauthorized or Forbidden: no. Another error does not decide. */
   readonly ask: () => Promise<unknown>
 }
 
@@ -74,7 +74,7 @@ export function heldAccess({ store, access, clock, registry, log }: HeldAccessNe
     for (const holder of [...holders]) {
       if (holder.signal.aborted) continue
       revoked.inc()
-      log.info('revoked', 'Stream ended: its client may not have it any more', { because: error.message })
+      log.info('revoked', 'Stream ended: its client no longer has the right', { because: error.message })
       holder.abort(lostReason)
     }
   }

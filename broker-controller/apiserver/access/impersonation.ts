@@ -75,7 +75,7 @@ function utf8(value: string): string {
   return Buffer.from(value, 'latin1').toString('utf8')
 }
 
-/** `bramble.dev%2fkey`. A key that is no valid encoding stays as it is, as in Kubernetes. */
+/** `bramble.dev%2fkey`. A key with an invalid encoding stays as it is, as in Kubernetes. */
 function unescaped(key: string): string {
   try {
     return decodeURIComponent(key)

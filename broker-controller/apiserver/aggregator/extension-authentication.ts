@@ -93,7 +93,7 @@ export function extensionAuthentication(needs: ExtensionAuthenticationNeeds): Ex
   }
   const refresh = async () => {
     await write().catch((error: unknown) =>
-      log.warn('What extension servers trust is not written, trying again in a minute', { error: messageOf(error) }),
+      log.warn('Cannot write what extension servers trust, trying again in a minute', { error: messageOf(error) }),
     )
   }
   return {

@@ -69,7 +69,7 @@ type Listed = NonNullable<Described<typeof ListSchema>['resources']>[number]
 /** All clients are sent them. */
 const mostResources = 500
 
-/** What an aggregated list has of this version; undefined: it is none, or has nothing of it. */
+/** What an aggregated list has of this version; undefined: the list is invalid, or lacks it. */
 export function resourcesInGroups(
   document: unknown,
   { group, version }: GroupVersion,

@@ -61,7 +61,7 @@ export function extensionProxy({ servers, clock, mostAtOnce = defaultAtOnce }: E
   return {
     async answer({ route, identity, streamOwner, offered, raw, signal }) {
       const { apiService } = route
-      if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be passed on')
+      if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be forwarded')
       if (availableCondition(apiService)?.status !== 'True') return unavailable
       const isUpgrade = offered !== undefined
       const { method, address } = raw

@@ -36,7 +36,7 @@ function request(more: Partial<AuditedRequest> = {}): AuditedRequest {
 
 function route(method: string, path: string): ResourceRoute {
   const found = routeOf(method, path, new URLSearchParams(), builtInKinds)
-  if (found.kind !== 'resource') throw new Error(`${path} is no object`)
+  if (found.kind !== 'resource') throw new Error(`${path} is not an object`)
   return found
 }
 

@@ -112,7 +112,7 @@ test('a list has objects that were stored in several versions, converted togethe
   t.match(await ask('GET', `${definitionsPath}/shops.example.com`), {
     body: { status: { storedVersions: ['v1', 'v2'] } },
   })
-  // The next write moves an object into the storage version, and is no change of what it means.
+  // The next write moves an object into the storage version, which does not change what it means.
   t.match(await ask('PATCH', `${v1}/a`, { body: { metadata: { labels: { x: 'y' } } }, type: patchTypes.merge }), {
     code: 200,
   })

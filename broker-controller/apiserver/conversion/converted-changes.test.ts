@@ -48,7 +48,7 @@ test('a change that cannot be converted ends the changes, after others that can,
   t.match(thrownBy(cursor), { reason: 'InternalError' })
 })
 
-test('changes that the store has no more end a reader after those that it took', async (t) => {
+test('changes that the store no longer has end a reader after those that it took', async (t) => {
   const { cursor, store, calls, settle } = aCursor()
   store.add('a')
   store.expire()

@@ -159,7 +159,7 @@ test('a link of an administrator begins one session with its rights', async (t) 
   t.equal((await ask('GET', '/api/v1/nodes', { cookie })).code, 200, 'it is good for the whole API')
 })
 
-test('a session has the rights of its user and no more', async (t) => {
+test('a session has only the rights of its user', async (t) => {
   const { ask, loginAs } = await aDashboard(t)
   const { cookie } = await loginAs(viewer)
   t.equal((await ask('GET', '/api/v1/nodes', { cookie })).code, 403)

@@ -32,12 +32,12 @@ export type DashboardNeeds = {
   readonly clock: Clock
   readonly log: Log
   readonly access: Authorizer
-  /** The service account whose token this is; undefined: it is no such token. Throws Unauthorized. */
+  /** The service account whose token this is; undefined: it is not such a token. Throws Unauthorized. */
   readonly identifyAccount?: (token: string) => Promise<Identity | undefined>
   readonly revocations?: Pick<RevocationList, 'because'>
   readonly files: DashboardFiles
   readonly fleet: DashboardFleet
-  /** Undefined: this controller has no way to its nodes. */
+  /** Undefined: this controller cannot reach its nodes. */
   readonly doctor?: NodeDoctor
   /** The authority's certificates (PEM) with their hash, and `https://HOST:PORT` as other machines reach this API, once it is known. */
   readonly authority: () => { readonly trusted: string; readonly caHash: string; readonly server: string | undefined }

@@ -49,7 +49,7 @@ test('a report is cut to what a page can show', async (t) => {
   await t.rejects(examine({ status: 200, body: report(many.slice(0, 60)) }), long)
 })
 
-test('an older agent, a failure and an answer that is no report are different errors', async (t) => {
+test('an older agent, a failure and an invalid report are different errors', async (t) => {
   await t.rejects(examine({ status: 404, body: 'Nothing here' }), { reason: 'NotFound', message: /too old/ })
   for (const given of [
     { status: 500, body: 'broken' },

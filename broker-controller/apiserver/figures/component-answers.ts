@@ -34,7 +34,7 @@ type Component = {
   ]
 }
 
-/** Also of a store that is no etcd: clients look for this name. */
+/** Also for a store other than etcd: clients look for this name. */
 const storeName = 'etcd-0'
 const checksOfStore = ['store', 'etcd', 'store-space']
 const deprecated = 'v1 ComponentStatus is deprecated in v1.19+'

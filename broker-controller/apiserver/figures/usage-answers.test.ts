@@ -91,7 +91,7 @@ test('a query polls each node once and returns what the nodes report', async (t)
   await fleet.ask('GET', `${group}/nodes`)
   t.equal(fleet.asks().length, 2, 'and are asked to go on')
   await fleet.clock.advance(120_000)
-  t.equal(fleet.usage.newest('pi-1'), undefined, 'old figures are none')
+  t.equal(fleet.usage.newest('pi-1'), undefined, 'old figures are dropped')
 })
 
 test('a query waits once for a node that does not answer, and never for one that is not Ready', async (t) => {

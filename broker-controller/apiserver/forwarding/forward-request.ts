@@ -40,7 +40,7 @@ const usualAnswerMs = 60_000
  */
 export async function forwardRequest(exchange: ForwardedExchange): Promise<ApiResponse> {
   const { raw, leader, isUpgrade, isLong, answerMs = usualAnswerMs, clock, signal } = exchange
-  if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be passed on')
+  if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be forwarded')
   const connection = await connected(exchange).catch((cause: unknown) => {
     const message = `Cannot reach the controller that leads, ${leader}: ${messageOf(cause)}`
     throw new ApiError('ServiceUnavailable', message, { retryAfterSeconds: 1 }, { cause })

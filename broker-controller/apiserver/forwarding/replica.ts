@@ -101,16 +101,17 @@ export function leaderAddress(replica: Pick<Replica, 'leader'>): string {
 /** Throws ServiceUnavailable where this controller may be behind: its sender's rights to log in may have ended since. */
 export async function refuseStale({ freshness }: Pick<Replica, 'freshness'>): Promise<void> {
   if (await freshness.latest().catch(() => false)) return
-  const message = 'This controller is cut off from etcd and passes nothing on: try again'
+  const message = 'This controller cannot reach etcd and forwards no requests: try again'
   throw new ApiError('ServiceUnavailable', message, { retryAfterSeconds: 1 })
 }
 
 export function strangeController(): ApiError {
-  const message = 'The controller that passed the request on is not registered yet: try again'
+  const message = 'The controller that forwarded the request is not registered yet: try again'
   return new ApiError('ServiceUnavailable', message, { retryAfterSeconds: 1 })
 }
 
 export function noLeader(): ApiError {
-  const message = 'No controller leads at the moment, as while etcd is away: reads are answered, try again for all else'
+  const message =
+    'No controller leads at the moment, for example because etcd cannot be reached: reads are answered; try writes again later'
   return new ApiError('ServiceUnavailable', message, { retryAfterSeconds: 1 })
 }

@@ -23,7 +23,7 @@ import {
 /** The object that a client requests, computed from the present one, and the managers that its write leaves. */
 export type Wanted = Read<AnyObject> & { readonly managers: FieldManagers }
 
-/** Throws Invalid without a field manager, BadRequest for a body that is no object of the kind. */
+/** Throws Invalid without a field manager, BadRequest for a body that is not an object of the kind. */
 export async function readApply(
   request: ResourceRequest,
   needs: ResourceNeeds,
@@ -77,7 +77,7 @@ function appliedManagers(
   }
 }
 
-/** Refuses a body that is no object of the kind before anything is merged with it. */
+/** Refuses a body that is not an object of the kind before anything is merged with it. */
 function refuseUnusable(
   { route }: ResourceRequest,
   input: unknown,

@@ -188,7 +188,8 @@ export type WatchStart = {
 /** From where, and for how long, a watch is asked for. `latest` is the store's version: a watch can begin now. */
 export function watchStart(query: URLSearchParams, latest: string): WatchStart {
   const version = query.get('resourceVersion') ?? ''
-  if (!/^\d*$/.test(version)) throw invalidOptions([invalid('resourceVersion', version, 'must be a version we gave')])
+  if (!/^\d*$/.test(version))
+    throw invalidOptions([invalid('resourceVersion', version, 'must be a version from this server')])
   const bookmarks = isSwitchedOn(query, 'allowWatchBookmarks')
   const asked = query.get('sendInitialEvents')
   const initial = isSwitchedOn(query, 'sendInitialEvents')

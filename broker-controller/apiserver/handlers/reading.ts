@@ -14,7 +14,7 @@ export async function getObject(request: ResourceRequest, needs: ResourceNeeds):
   return objectAnswer(representPart(request.route, object, representation))
 }
 
-/** Always the newest state, which is no older than any version a client may ask for. */
+/** Always the newest state, which is at least as new as any version a client may ask for. */
 export async function listObjects(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const representation = representationOptions(request, needs)

@@ -41,7 +41,7 @@ export function serviceNetwork(
 /** The last address, that of broadcasts, is not given (ipallocator.go). */
 function ipv4Range(serviceCIDR: string): ServiceRange {
   const range = parseCidr(serviceCIDR)
-  if (range === undefined) throw new TypeError(`${serviceCIDR} is no range of addresses`)
+  if (range === undefined) throw new TypeError(`${serviceCIDR} is not a CIDR`)
   const size = sizeOfCidr(range)
   return {
     family: 'IPv4',
@@ -58,7 +58,7 @@ function ipv4Range(serviceCIDR: string): ServiceRange {
 
 function ipv6Range(serviceCIDR: string): ServiceRange {
   const range = parseIPv6Range(serviceCIDR)
-  if (range === undefined) throw new TypeError(`${serviceCIDR} is no range of IPv6 addresses`)
+  if (range === undefined) throw new TypeError(`${serviceCIDR} is not an IPv6 CIDR`)
   const size = sizeOfIPv6Range(range)
   return {
     family: 'IPv6',

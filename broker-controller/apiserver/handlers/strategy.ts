@@ -370,7 +370,7 @@ export type ResourceNeeds = {
   readonly sessions?: Pick<SessionBoard, 'open' | 'awaits' | 'connect'>
 }
 
-/** undefined where the kind has no such subresource; '' is none. */
+/** undefined where the kind has no such subresource; '' names none. */
 export function subresourceOf<T extends AnyObject>(kind: KindStrategy<T>, name: string): Subresource<T> | undefined {
   return Object.hasOwn(kind.subresources, name) ? kind.subresources[name] : undefined
 }

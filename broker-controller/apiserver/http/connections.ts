@@ -50,7 +50,7 @@ export function connectionsOf(server: Server, { revocations, isOurs, log }: Conn
   }
 }
 
-const authorityGone = 'the authority of its certificate is trusted no more'
+const authorityGone = 'the authority of its certificate is no longer trusted'
 
 const dateProblems: readonly string[] = ['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']
 

@@ -107,7 +107,7 @@ test('requests over TLS', async (t) => {
     t.match(await send(api, `/version?x=${'x'.repeat(120_000)}`), { code: 200 })
   })
 
-  await t.test('a body may be three megabytes and no more', async (t) => {
+  await t.test('a body may have at most three megabytes', async (t) => {
     const path = '/api/v1/namespaces/default/configmaps'
     const bodyOf = (bytes: number) =>
       JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'big' }, data: { x: 'x'.repeat(bytes) } })

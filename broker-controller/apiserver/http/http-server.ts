@@ -104,7 +104,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   const connectionLog = limitLog(log, clock, { linesInTotal: 30 })
   const flowLog = limitLog(log, clock, { linesPerKey: 1, linesInTotal: 30 })
   const closing = new AbortController()
-  setMaxListeners(0, closing.signal) // every request under way listens until it is answered: many are no leak
+  setMaxListeners(0, closing.signal) // every request under way listens until it is answered: many are not a leak
 
   const slow = slowReaders(clock, registry)
   const http2 = http2Sessions({

@@ -42,7 +42,7 @@ export async function httpUpgrade({ incoming, socket, head }: UpgradeEvent, need
     async take(answer, gone) {
       const more = waiting.release()
       outgoing.detachSocket(socket)
-      setMaxListeners(0, gone.signal) // each connection through a port-forward listens: many are no leak
+      setMaxListeners(0, gone.signal) // each connection through a port-forward listens: many are not a leak
       socket.once('close', () => gone.abort('closed'))
       const end = () => void socket.destroy()
       gone.signal.addEventListener('abort', end, { once: true })

@@ -37,7 +37,7 @@ export interface HttpsListener {
   listen(): Promise<{ readonly port: number }>
   /** New connections use these keys and certificates. */
   renew(tls: ServerTls): void
-  /** Accepts no more connections and resolves when all are closed: after `closingMs` those that are left are cut. */
+  /** Stops accepting connections and resolves when all are closed: after `closingMs` those that are left are cut. */
   close(): Promise<void>
 }
 

@@ -15,7 +15,7 @@ test('a connection on the port of one whose end is noticed late is identified as
   t.same(connections.add(young), { socket: old, reason: 'AddressLimit' })
   connections.remove(old)
   connections.identified(from(40_000))
-  t.equal(connections.add(third), undefined, 'the second one counts as a stranger no more')
+  t.equal(connections.add(third), undefined, 'the second one no longer counts as a stranger')
 })
 
 test('over the limit of its address the oldest connection from there is closed', async (t) => {
@@ -38,14 +38,14 @@ test('over the limit of all the oldest of all is closed', async (t) => {
   t.equal(connections.add(from(2, '10.0.0.4')), undefined, 'one ended by itself')
 })
 
-test('a connection with a trusted certificate counts no more, and is not closed for others', async (t) => {
+test('a connection with a trusted certificate no longer counts, and is not closed for others', async (t) => {
   const connections = strangerConnections<ConnectionEnds>({ strangersPerAddress: 1, strangers: 1 })
   connections.add(from(1))
   connections.identified(from(2))
   connections.identified(from(1, '10.0.0.8'))
   connections.identified({ ...from(1), localPort: 8883 })
   const second = from(2)
-  t.same(connections.add(second)?.socket, from(1), 'others are none of its ends')
+  t.same(connections.add(second)?.socket, from(1), 'the ends of others are not its own')
   connections.identified(from(2))
   connections.remove(second)
   t.equal(connections.add(from(3)), undefined)
@@ -61,7 +61,7 @@ test('the connections of one address are counted without those that ended', asyn
   t.same(connections.add(from(4)), { socket: second, reason: 'AddressLimit' })
 })
 
-test('the end of a connection that was never added is no matter', async (t) => {
+test('the end of a connection that was never added changes nothing', async (t) => {
   const connections = strangerConnections<ConnectionEnds>({ strangersPerAddress: 1, strangers: 1 })
   const first = from(1)
   connections.add(first)
@@ -97,6 +97,6 @@ test('over the limit of all the address with the most loses its oldest', async (
   t.same(connections.add(from(1, '10.0.0.3')), { socket: many[0], reason: 'StrangerLimit' })
   t.same(connections.add(from(1, '10.0.0.4')), { socket: many[1], reason: 'StrangerLimit' })
   t.equal(connections.identified(few), true)
-  t.equal(connections.identified(few), false, 'it is no stranger any more')
+  t.equal(connections.identified(few), false, 'it is no longer a stranger')
   t.equal(connections.add(from(1, '10.0.0.5')), undefined)
 })

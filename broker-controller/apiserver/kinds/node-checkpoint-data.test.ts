@@ -167,7 +167,7 @@ test('what was rejected after an earlier restore is compared again', async (t) =
   t.equal(await read(hiddenPath, 'pi-1'), 200)
 })
 
-test('of a node that contradicts too often no more copies are kept', async (t) => {
+test('copies of a node that contradicts too often are not kept', async (t) => {
   const { deliver, store, copies } = await fleet(t)
   await deliver('pi-1', { configMaps: [settings({ a: '1' })] })
   const copy = (index: number, from: string, labels: { readonly [name: string]: string }) =>

@@ -107,7 +107,7 @@ test('a later pod replaces one from the backup, until the own node of that has d
   t.match(await uidOf('ours'), { uid: 'made-here' })
 })
 
-test('a pod of a controller that its node has no more was deleted after the backup', async (t) => {
+test('a pod of a controller that its node no longer has was deleted after the backup', async (t) => {
   const sinceMs = Date.parse('2024-03-01T00:00:00Z')
   for (const hasAllPods of [true, undefined]) {
     const { deliver, store } = await fleet(t, { ...origin, sinceMs })
@@ -139,7 +139,7 @@ test('a pod of a controller that its node has no more was deleted after the back
     const names = (await store.list('pods')).items.map(({ metadata }) => metadata.name)
     const replaced = ['replaced', 'shut-down']
     for (const name of replaced) {
-      t.equal(names.includes(name), !hasAllPods, hasAllPods ? 'it ran no more' : 'a lost checkpoint proves nothing')
+      t.equal(names.includes(name), !hasAllPods, hasAllPods ? 'it no longer ran' : 'a lost checkpoint proves nothing')
     }
     t.same(names.filter((name) => !replaced.includes(name)).sort(), [
       'alone',
@@ -405,7 +405,7 @@ test('the namespace of a restored pod exists afterwards, as the API would create
   t.equal((await store.get('namespaces', { namespace: '', name: 'shop' }))?.metadata.uid, metadata?.uid, 'and stays')
 })
 
-test('a mirror pod is left to its node; a pod without a uid is none of a node', async (t) => {
+test('a mirror pod is left to its node; a pod without a uid does not belong to a node', async (t) => {
   const { deliver, get } = await fleet(t)
   const annotations = { 'kubernetes.io/config.mirror': 'hash' }
   const mirror = aPod({ name: 'static', uid: 'uid-static', nodeName: 'pi-1', namespace: 'shop', annotations })

@@ -153,8 +153,8 @@ async function createPodFromCheckpoint(
 }
 
 /**
- * Removes the pods of the backup that the node has no more and that have a controller: they were deleted since, and their controllers
- * have replaced them. Sent to the node they would run beside those. Pods that ended for good run no more, and count for Jobs; one that
+ * Removes the pods of the backup that the node no longer has and that have a controller: they were deleted since, and their controllers
+ * have replaced them. Sent to the node they would run beside those. Pods that ended for good no longer run, and count for Jobs; one that
  * its machine ended to shut down would run again.
  */
 async function removeReplacedPods(node: string, { store, origin, log }: ResourceNeeds): Promise<void> {
@@ -169,7 +169,7 @@ async function removeReplacedPods(node: string, { store, origin, log }: Resource
   const replaced = (await store.podsOfNode(node)).filter(isReplaced)
   for (const pod of replaced) await removeIfThere(store, 'pods', pod)
   if (replaced.length > 0)
-    log.info('Pods of the backup removed: their node has them no more', { node, pods: replaced.length })
+    log.info('Pods of the backup removed: their node no longer has them', { node, pods: replaced.length })
 }
 
 /** The pods that came with the node's checkpoint. */

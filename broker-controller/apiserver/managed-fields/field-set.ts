@@ -58,7 +58,7 @@ export function unionOf(sets: readonly FieldSet[]): FieldSet {
   )
 }
 
-/** The members of `a` that are no members of `b`; `a` itself where there are no others. */
+/** The members of `a` that are not in `b`; `a` itself where there are no others. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   if (isEmptySet(a) || isEmptySet(b)) return a
   const isMember = a.isMember && !b.isMember
@@ -111,7 +111,7 @@ export function sizeOfSet({ children }: FieldSet): number {
   return size
 }
 
-/** The set that FieldsV1 describes; undefined where it is none, or is deeper than any object. */
+/** The set that FieldsV1 describes; undefined where it is invalid, or deeper than any object. */
 export function parseFieldsV1(fields: unknown, levels = 64): FieldSet | undefined {
   if (!isObject(fields) || levels === 0) return undefined
   const children: [string, FieldSet][] = []

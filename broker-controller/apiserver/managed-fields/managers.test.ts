@@ -163,7 +163,7 @@ test('the oldest of many update managers are joined', async (t) => {
   t.same(managersOf(managedFieldsOf(state.managers))?.length, 10, 'what is written can be read')
 })
 
-test('managed fields that are none are not read', async (t) => {
+test('invalid managed fields are not read', async (t) => {
   const good = { manager: 'x', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { 'f:a': {} } }
   t.equal(managersOf([good])?.length, 1)
   let deep: object = {}
@@ -232,7 +232,7 @@ test('an applier is the same in every version, an updater and another subresourc
   })
 })
 
-test('fields that the path does not change are no fields of its writers', async (t) => {
+test('fields that the path does not change do not belong to its writers', async (t) => {
   const reset = setOfPaths(['data'])
   const write = { schema: ConfigMapSchema, writer: writer('ann', 'Apply'), now, reset }
   const object = asObject(aMap({ a: '1' }, { labels: { app: 'web' } }))

@@ -81,7 +81,7 @@ test('atomic lists and maps are one field; items and keys are fields of their ow
   )
 })
 
-test('an empty object and null are fields, an empty list is none', async (t) => {
+test('an empty object and null are fields, an empty list is not', async (t) => {
   t.same(fields({ inner: {}, items: [], labels: {}, words: null }), { 'f:inner': {}, 'f:labels': {}, 'f:words': {} })
   t.same(fields({ inner: { a: null } }), { 'f:inner': { 'f:a': {} } })
 })

@@ -20,7 +20,7 @@ export type Shape =
   | {
       readonly shape: 'items'
       readonly items: TSchema
-      /** undefined: the item lacks a key, or is none of a set. */
+      /** undefined: the item lacks a key, or cannot be in a set. */
       readonly elementOf: (item: unknown) => string | undefined
       /** Keys that each item must have, in a list whose items have keys. */
       readonly keys: readonly string[]

@@ -12,7 +12,7 @@ export type OpenApiRequest = {
   readonly ifNoneMatch: string | undefined
 }
 
-/** Undefined where the path is none of these. */
+/** Undefined where the path is not one of these. */
 export async function openApiAnswer(
   request: OpenApiRequest,
   needs: DiscoveryNeeds,

@@ -37,7 +37,7 @@ export type PodSecurityNeeds = {
   readonly registry: MetricsRegistry
 }
 
-/** Each of a thousand containers may violate a check: no more of that is named. */
+/** Each of a thousand containers may violate a check: the text is cut here. */
 const longestViolations = 8192
 /** As the longest URI there: a user must not rotate the audit log away. */
 const longestAudited = 2048

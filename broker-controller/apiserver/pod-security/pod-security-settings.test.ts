@@ -47,7 +47,7 @@ test('everything that is wrong is named with its field', async (t) => {
     'podSecurity.defaults.warn-version: "1.30" must be "latest" or "v1.x"',
     'podSecurity.exemptions.usernames[0]: "" must not be empty',
     /^podSecurity\.exemptions\.namespaces\[0\]: "Shop" /,
-    'podSecurity.exemptions.namespaces[2]: "a" is there twice',
+    'podSecurity.exemptions.namespaces[2]: "a" is listed twice',
     /^podSecurity\.exemptions\.runtimeClasses\[0\]: "-" /,
   ])
 })

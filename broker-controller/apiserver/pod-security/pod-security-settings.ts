@@ -62,7 +62,7 @@ export function podSecuritySettings(
   const names = (field: keyof typeof exemptions, problemOf: (name: string) => string | undefined) => {
     const all = exemptions[field] ?? []
     for (const [index, name] of all.entries()) {
-      const problem = all.indexOf(name) < index ? 'is there twice' : problemOf(name)
+      const problem = all.indexOf(name) < index ? 'is listed twice' : problemOf(name)
       if (problem !== undefined) complain(`exemptions.${field}[${index}]`, name, problem)
     }
     return new Set(all)

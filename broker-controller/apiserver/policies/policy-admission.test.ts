@@ -394,7 +394,7 @@ test('audit annotations have the values of all bindings, and one that has no val
   t.same(await written(annotated("' is ' + string(object.spec.replicas)"), [{}]), { 'p/replicas': 'is 1' })
   const ofParams = annotated('params.data.most', { paramKind: { apiVersion: 'v1', kind: 'ConfigMap' } })
   const paramRef = { selector: {}, parameterNotFoundAction: 'Deny' }
-  t.same(await written(annotated('null'), [{}]), {}, 'null is no annotation')
+  t.same(await written(annotated('null'), [{}]), {}, 'null is not an annotation')
   t.same(await written(annotated("''"), [{}]), {})
   const many = { ...ofParams, auditAnnotations: [{ key: 'most', valueExpression: 'string(params.data.most)' }] }
   t.same(await written(many, [{ paramRef }, { name: 'again', paramRef }]), { 'p/most': '1, 2' })

@@ -102,7 +102,7 @@ async function judgedValidations(input: JudgementInput, fails: boolean): Promise
 /** celconfig.MaxEvaluatedMessageExpressionSizeBytes. */
 const longestMessage = 5 * 1024
 
-/** What the expressions of messages give, '' where that is no message; a text: why there are none. */
+/** What the expressions of messages give, '' where that is not a message; a text: why there are none. */
 async function messages(input: JudgementInput, budget: number): Promise<readonly string[] | string> {
   const { validations } = input.compiled
   if (validations.every(({ message }) => message === undefined)) return []

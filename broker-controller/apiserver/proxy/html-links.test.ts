@@ -65,7 +65,7 @@ test('it does not matter where a page is cut into pieces', async (t) => {
   t.equal(await through(...page), whole)
 })
 
-test('what is no tag is passed on, not kept without bound', async (t) => {
+test('what is not a tag is passed on, not kept without bound', async (t) => {
   const page = rewrittenLinks(endless(), rewrite)
   let received = 0
   for await (const piece of page) {

@@ -64,7 +64,7 @@ test('an upgrade that was not requested is an error, and ends the connection', a
   t.ok(connection.destroyed)
 })
 
-test('a status that is none counts as a failure of the server, and ends the connection', async (t) => {
+test('an invalid status counts as a failure of the server, and ends the connection', async (t) => {
   for (const code of ['099', '600', '999']) {
     const connection = await connectionTo(t, `HTTP/1.1 ${code} Odd\r\nContent-Length: 0\r\n\r\n`)
     const closed = once(connection, 'close')

@@ -74,7 +74,7 @@ type Place = {
 
 async function proxied(request: ResourceRequest, needs: ResourceNeeds, place: Place): Promise<ApiResponse> {
   const { raw, route, offered } = request
-  if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be passed on')
+  if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be forwarded')
   const path = route.rest ?? ''
   const prefix = attributeSafe(raw.path.slice(0, raw.path.length - path.length))
   const query = raw.query === '' ? '' : `?${raw.query}`

@@ -1,4 +1,4 @@
-/** Connections of the API to what answers for a Service: through the node of a pod, or to an address that is no pod. */
+/** Connections of the API to what answers for a Service: through the node of a pod, or to an address that is not a pod's. */
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../../api/api-error.ts'

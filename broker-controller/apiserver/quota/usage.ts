@@ -21,7 +21,7 @@ import { classOfClaim } from '../../../api/storage/volume-matching.ts'
 
 export type CountedKind = Pick<Resource, 'id' | 'name' | 'group' | 'namespaced'>
 
-/** Events are no content of a namespace that its author makes (DefaultIgnoredResources). */
+/** Events do not count for a quota: authors do not create them (DefaultIgnoredResources). */
 export function isCounted({ namespaced, name }: CountedKind): boolean {
   return namespaced && name !== 'events'
 }

@@ -109,7 +109,7 @@ export function answeredRules(
   const nonResourceRules = rules.flatMap(({ verbs = [], nonResourceURLs }) =>
     (nonResourceURLs ?? []).length === 0 ? [] : [{ verbs, nonResourceURLs }],
   )
-  // What the fixed rules allow depends on the pods of the node, and is no list.
+  // What the fixed rules allow depends on the pods of the node, and cannot be listed.
   const hasFixedRules = nodeOf(requester) !== undefined || requester.groups.includes(bootstrappersGroup)
   const status = {
     resourceRules,

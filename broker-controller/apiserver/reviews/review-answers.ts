@@ -60,7 +60,7 @@ export async function reviewAnswer(request: ReviewRequest, needs: ReviewNeeds): 
 /** The object that a schema of the review kinds has read. */
 function reviewIn(value: AnyObject): Review {
   if (isReview(value)) return value
-  throw new TypeError(`${value.kind} is no review`)
+  throw new TypeError(`${value.kind} is not a review`)
 }
 
 function isReview(value: AnyObject): value is Review & AnyObject {
@@ -77,7 +77,7 @@ function inPath({ metadata = {} }: Review, { namespace }: ReviewRoute): { readon
   return { metadata: namespace === '' ? metadata : { ...metadata, namespace } }
 }
 
-/** A question is no object: it has no name and no labels. */
+/** A review is not an object: it has no name and no labels. */
 function metadataProblems({ kind, metadata = {} }: Review): readonly Problem[] {
   if (kind === 'SelfSubjectReview' || kind === 'TokenReview' || kind === 'SelfSubjectRulesReview') return []
   const local = kind === 'LocalSubjectAccessReview'

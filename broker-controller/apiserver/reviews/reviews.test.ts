@@ -49,7 +49,7 @@ test('questions about access are answered for the user they name', async (t) => 
   })
 })
 
-test('the answer to a question is no Table', async (t) => {
+test('the answer to a review is not a Table', async (t) => {
   const { ask } = await anApi(t)
   const body = {
     kind: 'SelfSubjectAccessReview',
@@ -62,7 +62,7 @@ test('the answer to a question is no Table', async (t) => {
   t.match(await ask('POST', path, { body, accept: `${accept},application/json` }), { code: 201 })
 })
 
-test('a question that is none is refused with the fields at fault', async (t) => {
+test('an invalid review is refused with the fields at fault', async (t) => {
   const { ask } = await anApi(t)
   const refusal = async (kind: string, spec: Document, metadata?: Document) => {
     const inNamespace = kind.startsWith('Local') ? 'namespaces/default/' : ''

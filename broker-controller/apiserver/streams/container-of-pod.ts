@@ -8,7 +8,7 @@ import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 /** The pod that the path names. Throws NotFound. */
 export async function presentPod(request: ResourceRequest, needs: ResourceNeeds): Promise<Pod> {
   const object = await presentObject(request, needs)
-  if (!isPod(object)) throw new ApiError('InternalError', `${object.kind} is no pod`)
+  if (!isPod(object)) throw new ApiError('InternalError', `${object.kind} is not a Pod`)
   return object
 }
 

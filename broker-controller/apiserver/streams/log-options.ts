@@ -4,7 +4,7 @@ import { forbidden, invalid, invalidObject, type Problem } from '../../../api/pr
 import type { LogRequest } from '../../../api/sessions.ts'
 import { isSwitchedOn } from '../wire/query.ts'
 
-/** `container` is '' where the query names none. Throws BadRequest for what is no number or time, Invalid for impossible ones. */
+/** `container` is '' where the query names none. Throws BadRequest for what is not a number or a time, Invalid for impossible ones. */
 export function logOptions(query: URLSearchParams, pod: string): LogRequest {
   const [tailLines, limitBytes, sinceSeconds] = ['tailLines', 'limitBytes', 'sinceSeconds'].map((name) =>
     whole(query, name),

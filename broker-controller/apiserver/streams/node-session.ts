@@ -35,13 +35,13 @@ export async function openSession(
   { identity, streamOwner, signal }: Pick<ResourceRequest, 'identity' | 'streamOwner' | 'signal'>,
   { sessions, clock }: Pick<ResourceNeeds, 'sessions' | 'clock'>,
 ): Promise<SessionFrames> {
-  if (sessions === undefined) throw new ApiError('ServiceUnavailable', 'this controller has no way to its nodes')
+  if (sessions === undefined) throw new ApiError('ServiceUnavailable', 'this controller cannot reach its nodes')
   const frames = sessionFrames(await sessions.open(node, { user: streamOwner ?? ownerOf(identity.user), signal }))
   try {
     await frames.sendText(sessionChannels.request, JSON.stringify(wanted))
     const first = await within(answerMs, `node "${node}" did not answer`, frames.next(), clock)
     const status = first?.channel === sessionChannels.status ? sessionStatusIn(first.payload) : undefined
-    if (status === undefined) throw new Error('The node answered with something else than a status')
+    if (status === undefined) throw new Error('The node did not answer with a status')
     if (status.state !== 'started') throw new ApiError(status.reason ?? 'InternalError', status.message ?? '')
     return frames
   } catch (cause) {
@@ -51,7 +51,7 @@ export async function openSession(
   }
 }
 
-/** undefined: it is none. */
+/** undefined: it is not a status. */
 export function sessionStatusIn(payload: Buffer): SessionStatus | undefined {
   const decoded = decode(SessionStatusSchema, parseJson(payload.toString()))
   return decoded.ok ? decoded.value : undefined

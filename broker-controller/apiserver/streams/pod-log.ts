@@ -64,7 +64,7 @@ async function* outputIn(frames: SessionFrames): AsyncGenerator<Uint8Array> {
       if (channel === sessionChannels.output) yield payload
       if (channel !== sessionChannels.status) continue
       const { state, message } = sessionStatusIn(payload) ?? {}
-      if (state !== 'ended') throw new Error('The node ended its log with something else than a status')
+      if (state !== 'ended') throw new Error('The node ended its log without a status')
       if (message !== undefined) throw new Error(`The node could not read the log to its end: ${message}`)
       return
     }

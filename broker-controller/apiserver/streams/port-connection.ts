@@ -11,7 +11,7 @@ import { openNodeSession, sessionStatusIn } from './node-session.ts'
 export type PortStreams = {
   /** Aborts when the client ends the connection, or is gone. */
   readonly signal: AbortSignal
-  /** The next data; undefined: the client sends no more. */
+  /** The next data; undefined: the client has closed its end. */
   next(): Promise<Uint8Array | undefined>
   /** Rejects where the client is gone. The frame is the client's from then on: its bytes may be changed. */
   send(frame: SessionFrame): Promise<void>

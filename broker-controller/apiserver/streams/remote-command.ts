@@ -87,7 +87,7 @@ async function passInput(client: ByteChannel, frames: SessionFrames): Promise<vo
     for (let bytes = await client.next(); bytes !== undefined; bytes = await client.next()) {
       const channel = bytes[0]
       const payload = bytes.subarray(1)
-      // Empty data is no end of it: clients open their channels so.
+      // Empty data does not end it: clients open their channels so.
       if ((channel === channels.input || channel === channels.resize) && payload.length > 0) {
         await frames.send(channel, payload)
       } else if (channel === channels.end && payload[0] === channels.input) {
@@ -112,7 +112,7 @@ async function passOutput(client: ByteChannel, frames: SessionFrames): Promise<E
 
 /** As the kubelet ends a command (k8s.io/kubelet/pkg/cri/streaming/remotecommand/exec.go). */
 function endOf(status: SessionStatus | undefined): EndStatus {
-  if (status === undefined) return failure('the node ended the stream with something else than a status')
+  if (status === undefined) return failure('the node ended the stream without a status')
   const { exitCode = 0, message } = status
   if (message !== undefined) return failure(`error executing command in container: ${message}`)
   if (exitCode === 0) return { metadata: {}, status: 'Success' }

@@ -50,7 +50,7 @@ test('a client that leaves while its data is not taken ends the connection', asy
   t.ok(stream?.signal.aborted)
 })
 
-test('what is no SPDY, or too much of it, ends the connection', async (t) => {
+test('invalid SPDY, or too much of it, ends the connection', async (t) => {
   const long = Buffer.alloc(8)
   long.writeUInt32BE(0x80030001)
   long.writeUInt32BE(0x00ffffff, 4)

@@ -104,7 +104,7 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
     try {
       for (;;) await frame(await take(8))
     } catch {
-      // The client is gone, or sends something else than SPDY.
+      // The client is gone, or does not send SPDY.
     } finally {
       channel.closed.removeEventListener('abort', end)
       end()
@@ -175,7 +175,7 @@ function openStreams(write: FrameWriter) {
       if ((flags & finFlag) !== 0) finish(id, stream)
       await accepted.put(handlerOf(id, stream, headers))
     },
-    /** Resets all of them; no more are accepted. */
+    /** Resets all of them; others are refused. */
     close() {
       for (const [id, stream] of streams) reset(id, stream)
       accepted.close()

@@ -16,8 +16,8 @@ export type DrainWait = (socket: TakenConnection['socket'], signal: AbortSignal)
 const texts: SocketEncoding = { encode: (message) => Buffer.from(message).toString(), decode: (message) => message }
 
 /**
- * The watch as the answer to a request for a WebSocket, or BadRequest for a subprotocol that is no name, and Forbidden for an
- * Origin that is no URL. The library answers an invalid handshake.
+ * The watch as the answer to a request for a WebSocket, or BadRequest for an invalid name of a subprotocol, and Forbidden for an
+ * Origin that is not a URL. The library answers an invalid handshake.
  */
 export function watchOverSocket(
   { pieces }: Stream,

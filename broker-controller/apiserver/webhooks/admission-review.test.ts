@@ -151,7 +151,7 @@ test('an answer denies, with a code of at least 400', async (t) => {
   for (const code of [400, 599]) t.match(statusOf({ code }), { code })
 })
 
-test('an answer that is none has a reason', async (t) => {
+test('an invalid answer has a reason', async (t) => {
   const because = (body: unknown, isMutating = true) => {
     const verdict = verdictOf(body, 'u', isMutating)
     return 'failed' in verdict ? verdict.failed : 'fine'

@@ -59,7 +59,7 @@ test('an answer that is not 200 with JSON is an error in the words of Kubernetes
   t.ok((await errorOf(500, 'x'.repeat(100_000))).length < 400, 'a long text is cut')
 })
 
-test('an answer may have 3 MiB and no more', async (t) => {
+test('an answer may have at most 3 MiB', async (t) => {
   let length = 0
   const { call } = await aWebhook(t, (_, response) => response.end(`"${'x'.repeat(length - 2)}"`))
   length = 3 * 1024 * 1024

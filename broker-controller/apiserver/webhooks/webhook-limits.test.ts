@@ -26,7 +26,7 @@ test('webhooks that hang hold some requests at a time, and those of administrato
   const later = gate.validate(write())
   await hang.calls(4)
   hang.fail()
-  await t.rejects(later, /failed calling webhook/, 'what has ended counts no more')
+  await t.rejects(later, /failed calling webhook/, 'what has ended no longer counts')
 })
 
 test('a webhook that hangs, and a user with many writes, leave places for others', async (t) => {
@@ -47,7 +47,7 @@ test('a webhook that hangs, and a user with many writes, leave places for others
   t.equal(await waiting('jane', 'validate'), 1)
   hang.fail()
   await Promise.all(ends)
-  t.equal(await waiting('jane', 'validate'), 6, 'what has ended counts no more')
+  t.equal(await waiting('jane', 'validate'), 6, 'what has ended no longer counts')
 })
 
 test('the webhooks of one request share its time, whatever their failurePolicy', async (t) => {

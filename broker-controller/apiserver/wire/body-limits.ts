@@ -72,7 +72,7 @@ export function hasMoreValues(value: unknown, most = mostValues): boolean {
   return values > most
 }
 
-/** Throws RequestEntityTooLarge for too many values, BadRequest for too many levels. What is no JSON passes. */
+/** Throws RequestEntityTooLarge for too many values, BadRequest for too many levels. What is not JSON passes. */
 export function refuseIntricateJson(body: Uint8Array, most = mostValues): void {
   if (isIntricate(body, most)) throw tooManyValues(most)
 }

@@ -25,7 +25,7 @@ test('the first supported media type in Accept is used', async (t) => {
   t.throws(() => answerForm('application/vnd.kubernetes.protobuf'), { code: 406 })
 })
 
-test('an answer that is no stored object is given as itself only', async (t) => {
+test('an answer that is not a stored object is given as itself only', async (t) => {
   const rows = 'application/json;as=Table;v=v1;g=meta.k8s.io'
   for (const accept of [undefined, 'application/yaml', '*/*', `${rows},application/json`]) assertObjectForm(accept)
   for (const accept of [rows, rows.replace('Table', 'PartialObjectMetadata'), 'text/plain']) {

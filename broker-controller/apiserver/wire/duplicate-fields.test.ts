@@ -16,7 +16,7 @@ test('a field that stands twice in its object is named by its path, once', async
   t.same(found('[1,{"a":1,"a":1}]'), ['[1].a'])
 })
 
-test('the same name in other objects, and as a value, is no duplicate', async (t) => {
+test('the same name in other objects, and as a value, is not a duplicate', async (t) => {
   t.same(found('{"a":{"a":{"a":"a"}},"b":["a","a",{"a":1},{"a":1}]}'), [])
   t.same(found('{"a":"b","c":"a","d":"a\\",\\"a\\":1"}'), [])
   t.same(found('"a"'), [])
@@ -34,7 +34,7 @@ test('a name is the same however it is escaped', async (t) => {
   t.same(found('{"ä":1,"ä":2,"__proto__":1,"__proto__":2}'), ['ä', '__proto__'])
 })
 
-test('no more are named than there can be problems of one object', async (t) => {
+test('at most as many are named as there can be problems of one object', async (t) => {
   const fields = Array.from({ length: mostProblems + 10 }, (_, index) => `"f${index}":1`).join()
   t.equal(found(`{${fields},${fields}}`).length, mostProblems)
 })

@@ -21,7 +21,7 @@ test('a JSON patch does one operation after the other', async (t) => {
   t.same(jsonPatch(target, [{ op: 'replace', path: '', value: { new: 1 } }]), { new: 1 })
 })
 
-test('a JSON patch that does not apply is invalid, one that is none is a bad request', async (t) => {
+test('a JSON patch that does not apply is invalid, a malformed one is a bad request', async (t) => {
   const target = { a: [1], b: { c: 1 } }
   const invalid = [
     { op: 'test', path: '/b/c', value: 2 },

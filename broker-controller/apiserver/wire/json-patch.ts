@@ -10,7 +10,7 @@ import { clipped, quoted } from '../../../api/problem.ts'
 import { fieldOf, isObject } from '../../../api/text/json.ts'
 import { type OwnObject, ownCopy, setField } from './patch.ts'
 
-/** `target` after `operations`, all or none. Throws ApiError BadRequest when it is no JSON patch, Invalid when it does not apply. */
+/** `target` after `operations`, all or none. Throws ApiError BadRequest when it is not a JSON patch, Invalid when it does not apply. */
 export function jsonPatch(target: unknown, operations: unknown): unknown {
   if (!Array.isArray(operations)) throw new ApiError('BadRequest', 'A JSON patch must be a list of operations')
   if (operations.length > mostOperations) {

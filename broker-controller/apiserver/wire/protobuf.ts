@@ -7,7 +7,7 @@ import { keywordsOf, type TSchema } from '../../../api/schema.ts'
 import { isObject, type JsonObject } from '../../../api/text/json.ts'
 import { isIntricate, mostValues, tooManyValues } from './body-limits.ts'
 
-/** The body is no protobuf, or no object that can be read from it. */
+/** The body is not protobuf, or no object can be read from it. */
 export class ProtobufError extends Error {
   override readonly name = 'ProtobufError'
 }

@@ -9,7 +9,7 @@ test('a parameter is true unless it is missing, 0 or false', async (t) => {
   for (const text of ['', 'other=1', 'watch=0', 'watch=false', 'watch=False', 'watch=FALSE']) t.notOk(read(text), text)
 })
 
-test('a timeout that is no duration is refused in the words of Kubernetes', async (t) => {
+test('an invalid timeout is refused in the words of Kubernetes', async (t) => {
   const refusal = (text: string) => {
     try {
       refuseWrongTimeout(new URLSearchParams({ timeout: text }))

@@ -2,7 +2,7 @@
 import { ApiError } from '../../../api/api-error.ts'
 import { readDuration } from '../../../api/batch/go-duration.ts'
 
-/** Throws BadRequest where `timeout` is no duration (staging/src/k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go). */
+/** Throws BadRequest where `timeout` is not a duration (staging/src/k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go). */
 export function refuseWrongTimeout(query: URLSearchParams): void {
   const timeout = query.get('timeout') ?? ''
   const read = timeout === '' ? undefined : readDuration(timeout)

@@ -139,7 +139,7 @@ function parsedYaml(body: Buffer, parseYaml: YamlParser): unknown {
   return value
 }
 
-/** Throws BadRequest where it is no JSON, RequestEntityTooLarge where it has too many values. */
+/** Throws BadRequest where it is not JSON, RequestEntityTooLarge where it has too many values. */
 export function parseJsonBody(body: Buffer, most?: number): unknown {
   refuseIntricateJson(body, most)
   return parsed(body, JSON.parse)
@@ -208,7 +208,7 @@ export function inNamespace(given: AnyObject, namespace: string): AnyObject {
   return { ...given, metadata: namespace === '' ? metadata : { ...metadata, namespace } }
 }
 
-/** Something small that is no kind of its own: delete options, a binding. */
+/** A small body that is not a kind of its own: delete options, a binding. */
 export function readAs<const S extends TSchema>(schema: S, kind: string, input: unknown): Described<S> {
   const decoded = decode(schema, input)
   if (decoded.ok) return decoded.value

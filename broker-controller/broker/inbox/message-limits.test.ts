@@ -69,7 +69,7 @@ test('characters of several bytes count as such', async (t) => {
   t.equal(received.length, Math.floor(bytes.burst / bytes.perSecond / 3))
 })
 
-test('leases and goodbyes do not wait behind a flood, and are no way around the limit', async (t) => {
+test('leases and goodbyes do not wait behind a flood, and cannot bypass the limit', async (t) => {
   const { publish, received } = aListener()
   for (let number = 0; number < 2 * messages.burst; number++) void publish('loud', 'status')
   const before = received.length

@@ -27,7 +27,7 @@ export const defaultMessageLimits: MessageLimits = {
 export type MessageLimitNeeds = { readonly clock: Clock; readonly registry: MetricsRegistry }
 
 /**
- * Passes messages to `listener` within these limits. The broker reads no more from a node until `message` has resolved, so a node
+ * Passes messages to `listener` within these limits. The broker stops reading from a node until `message` has resolved, so a node
  * that publishes too fast is slowed down and loses nothing. Messages that wait when its connection ends are dropped, as they would
  * have been on the wire. Registers its metrics: once for a registry.
  */

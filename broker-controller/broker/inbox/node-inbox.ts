@@ -76,7 +76,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     if (present !== undefined) {
       leases.nodeChanged(present, previous === undefined).catch(leaseFailed(name))
       requests.registered(name).catch((error: unknown) => {
-        limited.warn(`${name}/not asked`, 'Node not asked for its whole state', { node: name, error })
+        limited.warn(`${name}/not asked`, 'Cannot request the full state of a node', { node: name, error })
       })
     } else if (previous !== undefined) {
       conflicts.forget(name)

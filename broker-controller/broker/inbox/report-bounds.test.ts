@@ -54,7 +54,7 @@ test('lists and texts of a pod that are too long are cut, and named', async (t) 
   t.same([...cut].sort(), ['conditions', 'message', 'podIPs'])
 })
 
-test('of the addresses of a pod one of each IP family is kept, and texts that are no addresses are not', (t) => {
+test('of the addresses of a pod one of each IP family is kept, and texts that are not addresses are not', (t) => {
   const both = [{ ip: '10.244.1.5' }, { ip: 'fd00::5' }]
   const fine = { hostIP: '192.0.2.1', hostIPs: [{ ip: '192.0.2.1' }], podIP: '10.244.1.5', podIPs: both }
   t.same(boundedPodStatus(fine), { status: fine, cut: [] })

@@ -4,7 +4,7 @@ import type { ContainerStatus, PodCondition, PodStatus } from '../../../api/pod.
 import { ipVersion } from '../../../api/text/ip-address.ts'
 import { withPairedPodIPs } from '../../../api/validation/address-pairs.ts'
 
-/** `cut` names the fields that were longer than allowed, or had texts that are no addresses. */
+/** `cut` names the fields that were longer than allowed, or had texts that are not addresses. */
 export type Bounded<T> = { readonly status: T; readonly cut: readonly string[] }
 
 const most = {
@@ -91,7 +91,7 @@ function cutter() {
       const entries = Object.entries(values)
       return entries.length <= most.resources ? values : Object.fromEntries(list(what, entries, most.resources))
     },
-    /** Endpoints have the addresses of pods: a text that is none would end up in the objects of a Service that many nodes serve. */
+    /** Endpoints have the addresses of pods: a text that is not an address would end up in the objects of a Service that many nodes serve. */
     address(what: string, value: string | undefined): string | undefined {
       if (value === undefined || value === '' || ipVersion(value) !== undefined) return value
       made.add(what)

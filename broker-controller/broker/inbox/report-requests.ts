@@ -17,7 +17,7 @@ export interface ReportRequests {
 export function reportRequests(broker: Pick<Broker, 'publish'>, log: LimitedLog): ReportRequests {
   const unregistered = new Set<string>()
   const send = async (node: string, reason: string) => {
-    log.info(`${node}/asked`, 'Node asked for its whole state', { node, reason })
+    log.info(`${node}/asked`, 'Full state of a node requested', { node, reason })
     const call: CallMessage = { call: 'report', reason }
     await broker.publish({ kind: 'calls', node }, JSON.stringify(call))
   }

@@ -66,7 +66,7 @@ export function reportedAddresses({ rules, bodies, digests, events }: ReportedAd
       },
       type: 'Warning',
       reason: 'AddressNotOwned',
-      message: `Node ${message.node} reported what it cannot have, and it is not used: ${text}`,
+      message: `Node ${message.node} reported addresses that are not its own, which are ignored: ${text}`,
       component: 'bramble-controller',
     })
     recorded.catch(() => undefined) // The log has it.

@@ -82,7 +82,7 @@ test('a deleted node has no rights', async (t) => {
   t.same(rights({ issued, revoked: { 'pi-1': 0, 'pi-2': 0 } }), { nodes: [], withheld: [], serials: ['a1'] })
 })
 
-test('users that are no nodes have no rights', async (t) => {
+test('users that are not nodes have no rights', async (t) => {
   const odd = { ...aCertificate('pi-1'), user: 'system:node:a/b' }
   t.same(rights({ issued: [odd, { ...odd, user: 'jane' }] }).nodes, [])
 })

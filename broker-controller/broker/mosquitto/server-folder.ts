@@ -149,9 +149,9 @@ function rightsWarnings(log: Log) {
     withheld(names: readonly string[]) {
       if (names.join() === withheld) return
       withheld = names.join()
-      if (names.length === 0) return log.info('No node is kept from the MQTT server any more')
+      if (names.length === 0) return log.info('All nodes are allowed on the MQTT server again')
       log.warn(
-        'Nodes have no rights on the MQTT server: an earlier certificate of their name was revoked, and is in no revocation list',
+        'Nodes have no rights on the MQTT server: an earlier certificate of their name was revoked, and is not in any revocation list',
         {
           nodes: names.slice(0, 10),
           count: names.length,

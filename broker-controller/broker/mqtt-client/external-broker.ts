@@ -68,7 +68,7 @@ export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
   let isClosed = false
 
   const gotSession = () =>
-    log.warn('sessions', 'The MQTT server gives sessions of TLS', {
+    log.warn('sessions', 'The MQTT server allows TLS session resumption', {
       ...{ host, port },
       because: 'the holder of a session needs no key, and is not refused when its certificate was revoked',
       remedy: "set OPENSSL_CONF of the server as 'Mosquitto in front' in control-plane.md, and restart it",

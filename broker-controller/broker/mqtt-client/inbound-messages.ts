@@ -69,7 +69,7 @@ export function inboundMessages({ share, metrics, log, ungreeted }: InboundNeeds
       if (isRetained) find(name, topic)
       // An empty message on these topics withdraws what was retained: agents do so for pods only.
       if (payload.length === 0 && topic.kind !== 'pod') return
-      // A retained message was published at an unknown time, or again by a server that was restarted. It is no sign of life: only
+      // A retained message was published at an unknown time, or again by a server that was restarted. It is not a heartbeat: only
       // what the last connection of the node was is taken from it. Statuses are published again where the digest differs.
       if (isRetained && topic.kind !== 'connection') return
       if (topic.kind === 'connection') ungreeted.connected(topic.node)

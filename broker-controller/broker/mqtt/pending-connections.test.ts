@@ -77,7 +77,7 @@ test('those that wait or shake hands for too long are named', async (t) => {
   t.same(pending.overdue(22_001), ['b1'])
 })
 
-test('addresses of IPv6 count by their /64', async (t) => {
+test('IPv6 addresses count by their /64', async (t) => {
   t.equal(addressGroup('192.168.1.5'), '192.168.1.5')
   t.equal(addressGroup('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
   t.equal(addressGroup('2001:db8:1:2::9'), '2001:db8:1:2::/64')

@@ -187,7 +187,7 @@ test('a node receives the range of its pods, in either field', async (t) => {
   t.same(range({ podCIDR: '10.42.1.0/24' }), { podCIDR: '10.42.1.0/24' })
   t.same(range({ podCIDRs: ['10.42.2.0/24'] }), { podCIDR: '10.42.2.0/24' })
   t.same(range({ podCIDR: 'fd00::/64', podCIDRs: ['fd00::/64', '10.42.3.0/24'] }), { podCIDR: '10.42.3.0/24' })
-  t.same(range({ podCIDR: 'fd00::/64' }), {}, 'pods have no addresses of IPv6')
+  t.same(range({ podCIDR: 'fd00::/64' }), {}, 'pods have no IPv6 addresses')
   t.same(range({}), {})
   t.same(range(undefined), {})
 })

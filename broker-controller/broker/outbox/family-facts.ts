@@ -5,7 +5,7 @@ import { formatIPv6Range, maskedIPv6Range } from '../../../api/text/ipv6-range.t
 
 export type FamilyFacts = {
   readonly family: IPFamily
-  /** The address as nodes read it; undefined: it is none of this family. */
+  /** The address as nodes read it; undefined: it is not an address of this family. */
   address(text: string): string | undefined
   /** The range as nodes read it, without leading zeros and bits beyond its mask, which kube-apiserver accepts. */
   range(text: string): string | undefined
@@ -38,7 +38,7 @@ export const familyFacts: { readonly [family in IPFamily]: FamilyFacts } = {
   },
 }
 
-/** No packet of IPv6 has an IPv4-mapped address. */
+/** No IPv6 packet has an IPv4-mapped address. */
 function native(text: string | undefined): string | undefined {
   return text?.includes('.') ? undefined : text
 }

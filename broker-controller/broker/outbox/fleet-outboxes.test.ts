@@ -97,7 +97,7 @@ test('the whole of each message is published at the start, also where there are 
   t.match(services, { epoch: 'e', services: [{ name: 'web', endpoints: [{ addresses: [{ ip: '10.244.1.5' }] }] }] })
 })
 
-test('messages have ranges and addresses of IPv6 in a fleet with both families only', async (t) => {
+test('messages have IPv6 ranges and addresses only in a fleet with both families', async (t) => {
   const ipv6 = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
   const dual = aNodeWith('pi-1', '10.244.1.0/24', '192.168.1.1')
   const spec = { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24', 'fd00:10:244:1::/64'] }

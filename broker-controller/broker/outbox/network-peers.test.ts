@@ -114,11 +114,11 @@ test('of a fleet with WireGuard a node has its key, its endpoint, and whether it
   t.same(
     networkPeer(aNode({ ...placed, annotations: wrong }), { wireguard: true }),
     plain,
-    'values that are none are left out',
+    'invalid values are left out',
   )
 })
 
-test('in a fleet with both IP families a node has its range and its address of IPv6', async (t) => {
+test('in a fleet with both IP families a node has its IPv6 range and address', async (t) => {
   const ranges = (...podCIDRs: readonly string[]) => ({ podCIDR: podCIDRs[0] ?? '', podCIDRs })
   const node = aNode({
     spec: ranges('10.244.1.0/24', 'FD00:10:244:1::/64'),
@@ -133,7 +133,11 @@ test('in a fleet with both IP families a node has its range and its address of I
     spec: ranges('10.244.1.0/24', 'fd00:10:244:1::/64'),
     status: status('192.168.7.5', 'fe80::5', '::1'),
   })
-  t.same(networkPeer(far, { ipv6: true })?.ipv6, { podCIDR: 'fd00:10:244:1::/64' }, 'an address of one link is none')
+  t.same(
+    networkPeer(far, { ipv6: true })?.ipv6,
+    { podCIDR: 'fd00:10:244:1::/64' },
+    'a link-local address does not count',
+  )
   const single = aNode({ spec: ranges('10.244.1.0/24'), status: status('192.168.7.5', 'fd00:7::5') })
   t.notOk('ipv6' in (networkPeer(single, { ipv6: true }) ?? {}), 'a node without a range has nothing to be reached by')
 })

@@ -54,7 +54,7 @@ function isOff({ status }: Node): boolean {
 const allProveSinceMs = Date.parse('2026-12-01T00:00:00Z')
 
 /**
- * undefined: an agent of an earlier version, whose address is used without a proof. What an agent writes of its version is no reason for that,
+ * undefined: an agent of an earlier version, whose address is used without a proof. What an agent writes about its version does not suffice for that,
  * for an attacker writes what he likes: the controller sets the date of a Node.
  */
 function probePortOf({ metadata }: Node): number | undefined {
@@ -78,7 +78,7 @@ function internalAddresses(node: Node): readonly string[] {
   return internalIPsOf(node).filter((ip) => specialAddressProblem(ip) === undefined)
 }
 
-/** Values that are none are left out: a Node may have them from before they were checked. */
+/** Invalid values are left out: a Node may have them from before they were checked. */
 function wireguardFields(annotations: Node['metadata']['annotations'] = {}): Partial<NetworkPeer> {
   const { [wireguardKeyAnnotation]: key, [wireguardEndpointAnnotation]: endpoint } = annotations
   return {

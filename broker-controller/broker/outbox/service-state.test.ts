@@ -38,7 +38,7 @@ test('a Service without fields has the defaults of Kubernetes', async (t) => {
   })
 })
 
-test('a load balancer for clients of IPv6 alone lets in no client of IPv4', async (t) => {
+test('a load balancer for IPv6-only clients admits no IPv4 client', async (t) => {
   const ranges = (...loadBalancerSourceRanges: readonly string[]) =>
     serviceState(aService({ type: 'LoadBalancer', loadBalancerSourceRanges }), []).sourceRanges
   t.same(ranges('fd00::/8'), ['0.0.0.0/32'])
@@ -47,7 +47,7 @@ test('a load balancer for clients of IPv6 alone lets in no client of IPv4', asyn
   t.equal(ranges(), undefined)
 })
 
-test('addresses of IPv6 and ports of SCTP are left out', async (t) => {
+test('IPv6 addresses and SCTP ports are left out', async (t) => {
   const state = serviceState(
     aService({
       clusterIP: '10.96.0.9',
@@ -117,7 +117,7 @@ test('in a fleet with both IP families a Service has its addresses and endpoints
   })
 })
 
-test('a Service without IPv6 among its families has none, and one for clients of IPv4 alone lets in none of IPv6', async (t) => {
+test('a Service without IPv6 among its families has none, and one for IPv4-only clients admits no IPv6 clients', async (t) => {
   const six = aSlice([{ addresses: ['fd00::5'] }], undefined, 'IPv6')
   const ipv6Of = (spec: ServiceSpec) => serviceState(aService(spec), [six], true).ipv6
   t.equal(ipv6Of({ clusterIPs: ['10.96.0.9'], ipFamilies: ['IPv4'], externalIPs: ['fd00::1'] }), undefined)
@@ -240,7 +240,7 @@ test('slices with the same ports are joined in an order that does not depend on 
   t.same(serviceState(aService({}), [third, other, one]), state)
 })
 
-test('a source range that is none, and a slice without addresses of IPv4, leave nothing behind', async (t) => {
+test('an invalid source range, and a slice without IPv4 addresses, leave nothing behind', async (t) => {
   const spec: ServiceSpec = { type: 'LoadBalancer', loadBalancerSourceRanges: ['many', '192.0.2.0/24 ', 'fd00::/8'] }
   t.same(serviceState(aService(spec), []).sourceRanges, ['192.0.2.0/24'])
   t.notOk('sourceRanges' in serviceState(aService({ ...spec, loadBalancerSourceRanges: ['many'] }), []))

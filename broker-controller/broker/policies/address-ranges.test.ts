@@ -27,7 +27,7 @@ test('blocks of one rule are joined where they overlap or touch, and an exceptio
   t.end()
 })
 
-test('blocks of IPv6 are ranges of their own, in canonical form', (t) => {
+test('IPv6 blocks are ranges of their own, in canonical form', (t) => {
   const of = (cidr: string, ...except: readonly string[]) => addressRanges([{ cidr, except }], 'IPv6')
   t.same(of('2001:DB8::/32', '2001:db8:8000::/33'), ['2001:db8::-2001:db8:7fff:ffff:ffff:ffff:ffff:ffff'])
   t.same(of('fd00::7/128'), ['fd00::7-fd00::7'])

@@ -64,7 +64,7 @@ function rangesOf({ cidr = '', except = [] }: IPBlock, family: IPFamily): readon
 /** `::ffff:0:0/96` */
 const mapped: Range = [0xffff_0000_0000n, 0xffff_ffff_ffffn]
 
-/** No packet of IPv6 has an IPv4-mapped address, and nodes take none: a range begins behind them, and ends before. */
+/** No IPv6 packet has an IPv4-mapped address, and nodes take none: a range begins behind them, and ends before. */
 function withoutMappedBounds([first, last]: Range): readonly Range[] {
   const isMapped = (address: bigint) => address >= mapped[0] && address <= mapped[1]
   const range: Range = [isMapped(first) ? mapped[1] + 1n : first, isMapped(last) ? mapped[0] - 1n : last]

@@ -108,7 +108,7 @@ test('each node is sent the policies of the namespaces of its pods, with the add
   t.match(messages.get('pi-3'), { namespaces: ['other'], policies: [], sets: [] })
 })
 
-test('sets have the addresses of IPv6 in a fleet with both families only, and follow them', async (t) => {
+test('sets have IPv6 addresses only in a fleet with both families, and follow them', async (t) => {
   for (const ipv6 of [true, false]) {
     const { namespace, node, pod, policy, start, take, clock, store } = await outbox(t, false, ipv6)
     await namespace('shop')

@@ -25,7 +25,7 @@ export type PeerPod = {
 export type Rest = () => Promise<void>
 
 export interface PolicyPeers {
-  /** The pod as it is now; undefined: it is no peer. Gives the names of the sets that changed. */
+  /** The pod as it is now; undefined: it is not a peer. Gives the names of the sets that changed. */
   setPod(namespace: string, name: string, pod: PeerPod | undefined, rest: Rest): Promise<readonly string[]>
   /** The labels of the namespace; undefined: it is gone. Gives the names of the sets that changed. */
   setNamespace(name: string, labels: Labels | undefined, rest: Rest): Promise<readonly string[]>
@@ -47,7 +47,7 @@ type FollowedSet = {
 /** Characters of texts that are kept: beyond them all are made again when they are needed. */
 const mostText = 32 * 1024 * 1024
 
-/** undefined: a pod that no packet comes from or goes to, or one with the addresses of its node. `withIPv6`: also its address of IPv6. */
+/** undefined: a pod that no packet comes from or goes to, or one with the addresses of its node. `withIPv6`: also its IPv6 address. */
 export function peerPod({ metadata, spec, status }: Pod, withIPv6 = false): PeerPod | undefined {
   const ips = [status?.podIP ?? '', ...(status?.podIPs ?? []).map(({ ip = '' }) => ip)].filter(
     (address) => specialAddressProblem(address) === undefined,

@@ -64,7 +64,7 @@ const cases: readonly [string, NetworkPolicySpec, Pick<PolicyState, 'ingress' | 
     { ingress: [{ peers: { sets: [ownWeb], ranges: ['10.0.0.2-10.0.0.3'] } }] },
   ],
   [
-    'a peer that is no address of IPv4 allows no connection, and not all of them',
+    'a peer that is not an IPv4 address allows no connection, and not all of them',
     { policyTypes: ['Ingress'], ingress: [{ from: [{ ipBlock: { cidr: '2001:db8::/32' } }] }] },
     { ingress: [{ peers: { sets: [], ranges: [] } }] },
   ],
@@ -156,7 +156,7 @@ test('a policy with more than a thousand peers allows nothing', (t) => {
   t.end()
 })
 
-test('each named port of egress to anyone is a selector, and a block is none', (t) => {
+test('each named port of egress to anyone is a selector, and a block is not', (t) => {
   const ports = Array.from({ length: 1_001 }, (_, index) => ({ port: `p${index}` }))
   t.ok(made({ policyTypes: ['Egress'], egress: [{ ports }] }).isTooLarge)
   const blocks = Array.from({ length: 1_001 }, (_, index) => ({

@@ -25,7 +25,7 @@ export type SelectingPolicy = {
 const mostSelectors = 1_000
 
 /**
- * Everything that the API accepts is understood. `ipv6`: pods of the fleet have addresses of both families; otherwise blocks of IPv6 match no
+ * Everything that the API accepts is understood. `ipv6`: pods of the fleet have addresses of both families; otherwise IPv6 blocks match no
  * packet.
  */
 export function policyState({ metadata, spec = {} }: NetworkPolicy, ipv6 = false): SelectingPolicy {

@@ -90,7 +90,7 @@ export class Substitutions {
     return parameterType(`_var${this.#made++}`)
   }
 
-  /** Whether a value of each type may stand where the other one is wanted; notes what that says about parameters. */
+  /** Whether a value of each type may stand where the other one is wanted; records what that implies for parameters. */
   assignable(given: readonly CelType[], wanted: readonly CelType[]): boolean {
     this.#changes = []
     if (given.length === wanted.length && given.every((one, index) => this.#fits(one, wanted[index] ?? errorType)))

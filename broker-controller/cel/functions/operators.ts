@@ -141,7 +141,7 @@ function negated([value = null]: readonly Value[]): CelOutcome {
   return value instanceof Double ? new Double(-value.value) : noSuchOverload
 }
 
-/** A whole number as the index of a list; undefined: it is none. */
+/** A whole number as the index of a list; undefined: it is not one. */
 function indexOf(value: NumberValue): number | undefined {
   const number = Number(typeof value === 'object' ? value.value : value)
   return Number.isInteger(number) ? number : undefined

@@ -48,7 +48,7 @@ function partsOf(text: string): Parts | string {
   }
 }
 
-/** `mailto:a@b`: what follows the scheme is no path. */
+/** `mailto:a@b`: what follows the scheme is not a path. */
 function opaqueParts(scheme: string, query: string): Parts {
   return { scheme: scheme.toLowerCase(), host: '', hostname: '', port: '', path: '', query }
 }

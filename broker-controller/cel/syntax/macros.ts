@@ -5,7 +5,7 @@
 import { accumulator, type Comprehension, type Expression, expressionOf } from './expression.ts'
 import { SourceError } from './source-problem.ts'
 
-/** undefined: it is no macro. Throws SourceError. */
+/** undefined: it is not a macro. Throws SourceError. */
 export function expandedMacro(
   at: number,
   name: string,

@@ -1,4 +1,4 @@
-/** JSON as expressions see it where no schema says what it is: objects are maps, and whole numbers are integers. */
+/** JSON as expressions see it without a schema: objects are maps, and whole numbers are integers. */
 import { fieldOf, isObject, type JsonObject } from '../../../api/text/json.ts'
 import { Double, intOf, ListValue, MapValue, type Value } from './value.ts'
 

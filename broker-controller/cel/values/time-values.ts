@@ -10,7 +10,7 @@ export const nanosPerSecond = 1_000_000_000n
 const mostNanos = 2n ** 63n - 1n
 const longestText = 128
 
-/** `1h30m`; undefined: it is none. */
+/** `1h30m`; undefined: invalid. */
 export function parseGoDuration(text: string): Duration | undefined {
   // First: the pattern needs quadratic time.
   if (text.length > longestText) return undefined
@@ -55,7 +55,7 @@ export function celSeconds(nanos: bigint): { readonly seconds: bigint; readonly 
 
 const rfc3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/
 
-/** RFC 3339; undefined: it is none. */
+/** RFC 3339; undefined: invalid. */
 export function parseTimestamp(text: string): Timestamp | undefined {
   const match = text.length > longestText ? null : rfc3339.exec(text)
   if (match === null) return undefined

@@ -211,7 +211,7 @@ const leastInt = -(2n ** 63n)
 const mostInt = 2n ** 63n - 1n
 const mostUint = 2n ** 64n - 1n
 
-/** A 64-bit integer in the form of values; undefined: it is none. */
+/** A 64-bit integer in the form of values; undefined: out of range. */
 export function intOf(value: bigint): Int | undefined {
   if (value < leastInt || value > mostInt) return undefined
   const number = Number(value)

@@ -39,7 +39,7 @@ export async function* fleetUpdates(access: ApiAccess, signal: AbortSignal): Asy
     for await (const piece of answer) {
       for (const data of eventsIn(piece)) {
         const update = decodeFleetUpdate(parseJson(data))
-        if (update === undefined) throw new Error('the controller sent something that is no update')
+        if (update === undefined) throw new Error('the controller sent an invalid update')
         yield update
       }
     }

@@ -35,7 +35,7 @@ export async function moveVolume(subject: string, wish: MoveWish, watch: MoveWat
   for (;;) {
     await watch.clock.sleep(pollMs, watch.signal)
     if (watch.signal.aborted)
-      return `The move goes on. To end it: bramble-controller volumes move ${subject} --cancel\n`
+      return `The move continues. To cancel it: bramble-controller volumes move ${subject} --cancel\n`
     const now = volumeNamed(row.volume, await watch.fleet())
     if (now.move === undefined) {
       if (now.node === to) return `Moved: the data is on ${to}. The old copy is in the trash of ${row.node}.\n`

@@ -155,7 +155,7 @@ test('a folder in the pool becomes a volume of the pool', async (t) => {
 
 test('what is not a folder of its own is refused, with what to do', async (t) => {
   for (const path of ['photos', '/', '/mnt/../etc', '/mnt//x', '/mnt/x/', '']) {
-    t.match(problemOf(adopted(path)), /^Invalid path .*give the whole path of a folder/, path)
+    t.match(problemOf(adopted(path)), /^Invalid path .*give the absolute path of a folder/, path)
   }
   t.match(
     problemOf(adopted('/mnt/ssd/a/b')),
@@ -171,7 +171,7 @@ test('what is not a folder of its own is refused, with what to do', async (t) =>
       },
     ],
   })
-  t.match(problemOf(adopted('/srv/web', {}, used)), /is the folder of the volume pvc-9, of the claim shop\/web$/)
+  t.match(problemOf(adopted('/srv/web', {}, used)), /is the folder of the volume pvc-9 \(claim: shop\/web\)$/)
   t.match(problemOf(adopted('/srv/db', { size: undefined })), /^Give the size/)
 })
 

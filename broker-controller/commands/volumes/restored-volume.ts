@@ -80,13 +80,13 @@ export function adoption(node: Node, path: string, wanted: ForClaim, fleet: Flee
   const shown = JSON.stringify(path)
   if (!path.startsWith('/') || normalize(path) !== path || path === '/' || path.endsWith('/')) {
     return {
-      problem: `Invalid path ${shown}: give the whole path of a folder, without . and .. and without a slash at its end`,
+      problem: `Invalid path ${shown}: give the absolute path of a folder, without . and .. and without a slash at its end`,
     }
   }
   const owner = volumeAt(name, path, fleet)
   if (owner !== undefined && owner.claim !== `${wanted.namespace}/${wanted.name}`) {
     return {
-      problem: `${path} on ${name} is the folder of the volume ${owner.volume}, of the claim ${owner.claim ?? 'of none'}`,
+      problem: `${path} on ${name} is the folder of the volume ${owner.volume} (claim: ${owner.claim ?? 'none'})`,
     }
   }
   const given = new Set(labelledPools(node))

@@ -95,7 +95,7 @@ test('a folder of a machine becomes the volume of a claim', async (t) => {
   await t.rejects(adopt({ node: 'pi-9', path: '/srv/db' }, wanted, api), /There is no node "pi-9"/)
   await t.rejects(
     adopt({ node: 'pi-1', path: '/srv/db' }, { ...wanted, claim: 'default/other' }, api),
-    /is the folder of the volume adopted-[0-9a-f]+, of the claim default\/db/,
+    /is the folder of the volume adopted-[0-9a-f]+ \(claim: default\/db\)/,
   )
 })
 

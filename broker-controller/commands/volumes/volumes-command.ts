@@ -104,7 +104,7 @@ export async function undelete(subject: string, wanted: Wanted, api: Api): Promi
   if (typeof entry === 'string') throw new Error(entry)
   const claim = wanted.claim ?? entry.claim
   if (claim === undefined)
-    throw new Error(`${entry.uid} was of no claim: give the one that gets the data with --claim NAMESPACE/NAME`)
+    throw new Error(`${entry.uid} had no claim: give the one that gets the data with --claim NAMESPACE/NAME`)
   const found = await claimWanted(claim, wanted, api)
   await create(undeletion(entry, found), wanted, api)
   return doneText(found, wanted, `The data is taken from the trash of ${entry.node} when its first pod starts.`)
@@ -222,7 +222,7 @@ async function read<const S extends TSchema>(
   expectSuccess(`Cannot read ${path}`, answer)
   const decoded = decode(schema, answer.body)
   if (decoded.ok) return decoded.value
-  throw new Error(`Cannot read ${path}: the answer is not such an object`)
+  throw new Error(`Cannot read ${path}: invalid answer`)
 }
 
 function expectSuccess(what: string, { status, body }: ApiAnswer): void {

@@ -217,7 +217,7 @@ test('without a pool a Service has the addresses of the nodes', async (t) => {
   )
 })
 
-test('a Service of IPv6 only has no address of the pool, and the reason in an Event, until it has both families', async (t) => {
+test('an IPv6-only Service has no address of the pool, and the reason in an Event, until it has both families', async (t) => {
   const world = await opened(t)
   await world.node('pi-1')
   await world.service('web')

@@ -81,7 +81,7 @@ export function certificateStep(
     return { step: has(csr, 'Approved') ? 'fail' : 'deny', reason: 'RevokedAhead', message }
   }
   if (isOfRevoked(csr, claimed)) {
-    const message = 'The certificate that this was asked for with was revoked since: join again with a token'
+    const message = 'The certificate that this was requested with was revoked since: join again with a token'
     return { step: has(csr, 'Approved') ? 'fail' : 'deny', reason: 'Revoked', message }
   }
   if (has(csr, 'Approved')) {
@@ -132,7 +132,7 @@ function tokenStep(name: string, claimed: Claimed): CertificateStep {
   }
   if (!hasPods) return { step: 'approve' }
   // It would get their Secrets.
-  const message = `pods are still bound to the name ${name}; those of a deleted node are removed within two minutes, and the request is then approved by itself`
+  const message = `pods are still bound to the name ${name}; those of a deleted node are removed within two minutes, and the request is then approved automatically`
   return { step: 'wait', reason: 'PodsBound', message, againMs: podsBoundAgainMs }
 }
 

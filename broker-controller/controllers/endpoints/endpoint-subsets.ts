@@ -108,7 +108,7 @@ const mostAddresses = 1000
 
 /**
  * The first 1,000 addresses, in each subset a like share of them; those that are not ready only if all that are have a
- * place. A subset that keeps none is left out. undefined: there are no more (truncateEndpoints).
+ * place. A subset that keeps none is left out. undefined: that was the last one (truncateEndpoints).
  */
 export function truncatedSubsets(subsets: readonly EndpointSubset[]): readonly EndpointSubset[] | undefined {
   const sum = (part: 'addresses' | 'notReadyAddresses') =>

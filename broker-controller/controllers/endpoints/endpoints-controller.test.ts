@@ -82,7 +82,7 @@ test('an endpoint names its pod, its node and its zone', async (t) => {
   ])
 })
 
-test('a pod that is being deleted still serves, and is ready no more', async (t) => {
+test('a pod that is being deleted still serves, and is no longer ready', async (t) => {
   const world = await started(t)
   await world.service('web')
   await world.pod('a', { labels: web, ips: ['10.0.0.1'] })
@@ -183,7 +183,7 @@ test('a Service that prefers what is close has hints of zones', async (t) => {
   t.match(await world.slices('web'), [{ endpoints: [{ zone: 'attic', hints: { forZones: [{ name: 'attic' }] } }] }])
 })
 
-test('a pod on a node that is not registered is no endpoint until the node is there', async (t) => {
+test('a pod on a node that is not registered is not an endpoint until the node is there', async (t) => {
   const world = await started(t)
   await world.service('web')
   await world.pod('a', { labels: web, ips: ['10.0.0.1'], node: 'pi-02' })

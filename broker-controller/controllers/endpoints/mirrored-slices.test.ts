@@ -70,7 +70,7 @@ test('another address, label, annotation or owner writes the slice again', async
   t.same(await changed([]), [0, 0, 1])
 })
 
-test('a name is no address, and what is beyond 1,000 in a subset is counted', async (t) => {
+test('a name is not an address, and addresses beyond 1,000 in a subset are counted', async (t) => {
   const many = Array.from({ length: 1002 }, (_, i) => ({ ip: `10.1.${i >> 8}.${i & 255}` }))
   const { skipped, changes } = await mirroring(endpoints([{ addresses: [...many, { ip: 'host' }], ports }]), [])
   t.equal(skipped, 2)

@@ -80,7 +80,7 @@ test('a reference names the pod', async (t) => {
   t.same(podTargetRef(aPod({ name: 'a', uid: 'u' })), { kind: 'Pod', namespace: 'default', name: 'a', uid: 'u' })
 })
 
-test('an address of the loopback, the link or a group is no endpoint, also of a pod that was stored before', async (t) => {
+test('a loopback, link-local or multicast address is not an endpoint, also of a pod that was stored before', async (t) => {
   for (const ip of ['127.0.0.1', '169.254.169.254', '224.0.0.1', '::1', 'fe80::1', '::ffff:127.0.0.1']) {
     t.notOk(isEndpoint(aPod({ status: { podIP: ip, podIPs: [{ ip }] } })), ip)
   }

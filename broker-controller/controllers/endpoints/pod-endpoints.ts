@@ -37,7 +37,7 @@ export function familyOf(address: string): IPFamily {
   return address.includes(':') ? 'IPv6' : 'IPv4'
 }
 
-/** A pod that has ended, or has no address yet, is no endpoint. */
+/** A pod that has ended, or has no address yet, is not an endpoint. */
 export function isEndpoint(pod: Pod): boolean {
   return !isFinished(pod) && podAddresses(pod).length > 0
 }

@@ -56,7 +56,7 @@ function weakness(certificate: X509Certificate): string | undefined {
   if (keyProblem !== undefined) return `has a certificate ${keyProblem}: issue another one`
   return signatures.includes(signatureOf(certificate.raw))
     ? undefined
-    : 'has a certificate whose signature is none of SHA-256 or later: issue another one'
+    : 'has a certificate whose signature does not use SHA-256 or later: issue another one'
 }
 
 function keyWeakness({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }: KeyObject): string | undefined {

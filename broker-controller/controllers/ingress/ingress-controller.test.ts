@@ -102,7 +102,7 @@ test('the proxy has its namespace, its class and a DaemonSet, as they are config
   t.equal(updated?.spec.template.spec.nodeSelector, undefined)
 })
 
-test('changes of Ingresses, Services and certificates are one new configuration, and others are none', async (t) => {
+test('changes of Ingresses, Services and certificates are one new configuration, and others do not count', async (t) => {
   const { store, start, settle, edit, file, certificates } = await ingressWorld(t)
   start({})
   await settle(1000)

@@ -45,7 +45,7 @@ export function ingressOptions(annotations: { readonly [key: string]: string } =
   const { redirect, timeout, maxBody, protocol } = ingressAnnotations
   const options = {
     redirect: read(redirect, truth, '"true" or "false"') ?? false,
-    timeoutSeconds: read(timeout, seconds, 'a length of time from 1s to 24h, like 10m'),
+    timeoutSeconds: read(timeout, seconds, 'a duration from 1s to 24h, like 10m'),
     maxBodyBytes: read(maxBody, bytes, 'a size above 0, like 10Mi'),
     protocol: read(protocol, protocolNamed, 'HTTP, HTTPS or H2C') ?? 'http',
   }

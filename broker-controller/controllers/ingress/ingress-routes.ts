@@ -116,7 +116,7 @@ function wantedOf(ingress: Ingress, lookup: ServiceLookup, ipv6: boolean) {
     hosts.add(host)
     for (const [at, path] of (http?.paths ?? []).entries()) {
       if (entries.length === mostPaths) {
-        const message = `The Ingress has more than ${mostPaths} paths, and the others are left out: make several of it`
+        const message = `The Ingress has more than ${mostPaths} paths, and the others are left out: split it`
         return { wanted: { entries, backends }, problems: [{ reason: 'TooManyPaths', message }, ...problems] }
       }
       const place = `spec.rules[${index}].http.paths[${at}]`

@@ -347,7 +347,7 @@ for (const [title, tolerationSeconds, leavesAfter] of [
   })
 }
 
-test('a day of 500 nodes: what happened in it is what was done, and no more', async (t) => {
+test('a day of 500 nodes: what happened in it is exactly what was done', async (t) => {
   const world = fleet(t)
   const tolerance = { nodeHeartbeatToleranceMs: 1_500_000 }
   const slowLink = { nodeMonitorGracePeriodMs: 1_500_000, nodeMonitorPeriodMs: 60_000, ...tolerance }

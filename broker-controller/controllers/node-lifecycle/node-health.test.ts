@@ -96,7 +96,7 @@ test('with a short grace a node known from before has the time that its agent ma
 
 test('a sign of life is a change, whatever times it carries', async (t) => {
   const health = sight(heartbeat('2026-01-01T00:00:10Z'), beat(10), at(0))
-  t.equal(reported(health, heartbeat('2026-01-01T00:00:10Z'), 5).lastSeenMs, 0, 'the same again is none')
+  t.equal(reported(health, heartbeat('2026-01-01T00:00:10Z'), 5).lastSeenMs, 0, 'the same again does not count')
   t.equal(reported(health, heartbeat('1970-01-01T00:00:00Z'), 5).lastSeenMs, 5, 'a clock that woke up in 1970')
   t.equal(reported(health, aNode({ conditions: [] }), 5).lastSeenMs, 5, 'Ready vanished')
   t.equal(renewed(health, beat(10), 5).lastSeenMs, 0)
@@ -104,7 +104,7 @@ test('a sign of life is a change, whatever times it carries', async (t) => {
   t.equal(renewed(health, beat(0), 5).lastSeenMs, 5, 'our own date was set back')
 })
 
-test('what the controller writes of a node that never reported is no sign of life', async (t) => {
+test('what the controller writes about a node that never reported is not a heartbeat', async (t) => {
   const health = sight(aNode({ conditions: [] }), beat(1), at(0))
   const written = silentNode(aNode({ conditions: [] }), { is: 'silent', text: '' }, '2026-01-01T01:01:00Z')
   if (written === undefined) return t.fail('nothing was written')
@@ -147,7 +147,7 @@ test('a goodbye is a broken connection whose node is away until it is expected b
   t.equal(silenceOf(away, settings, 181_000), 'away')
   t.equal(silenceOf(away, settings, 181_001), 'silent')
   const again = renewed(away, goodbye('reboot', 180), 90_000)
-  t.equal(silenceOf(again, settings, 181_001), 'silent', 'the same goodbye seen once more is no other')
+  t.equal(silenceOf(again, settings, 181_001), 'silent', 'the same goodbye seen once more is not another one')
   t.equal(renewed(away, beat(30), 90_000).absence, undefined, 'it is back')
 })
 
@@ -227,7 +227,7 @@ test('an absence ends with the next renewal, and not with the loss of the old co
   const away = renewed(sight(aNode(), undefined, at(0)), goodbye('reboot', 180), 0)
   t.same(renewed(away, lost, 1_000).absence, away.absence)
   t.equal(renewed(away, lost, 1_000).lostMs, 0, 'the loss keeps its beginning')
-  t.same(renewed(away, aLease(), 1_000).absence, away.absence, 'a lease that is not renewed is no return')
+  t.same(renewed(away, aLease(), 1_000).absence, away.absence, 'a lease that is not renewed is not a return')
   const back = renewed(away, beat(30), 1_000)
   t.same([back.absence, back.lostMs, back.lastSeenMs], [undefined, undefined, 1_000])
 })
@@ -253,7 +253,7 @@ test('a report about a long lease counts from then on, beside what the Lease ann
   t.equal(silentAtMs(reported(renewed(health, lease, 0), aNode(), 0), settings), 1_500_000)
 })
 
-test('a Lease that was never renewed is no heartbeat, and none to be late with', async (t) => {
+test('a Lease that was never renewed is not a heartbeat, and cannot be late', async (t) => {
   const { spec: _, ...empty } = beat(1)
   const { renewTime: _renewTime, ...unrenewed } = { ...beat(1).spec }
   const before = sight(aNode(), beat(1), at(0))

@@ -218,7 +218,7 @@ test('half of a small zone down: nothing more is evicted while it lasts', async 
   t.ok((await tainted(world)).length <= 1, 'at most one before the others were known to be silent')
   await world.revive('pi-1')
   await world.pass(60)
-  t.ok((await tainted(world)).length >= 4, 'five of ten is no disruption: the rest goes at the usual rate')
+  t.ok((await tainted(world)).length >= 4, 'five of ten is not a disruption: the rest goes at the usual rate')
 })
 
 test('a whole fleet down evicts nothing, and everybody gets a full grace when the first is back', async (t) => {
@@ -273,7 +273,7 @@ test('a controller that was stopped for a while holds no node silent for that ti
   world.clock.suspend(120_000)
   await world.clock.advance(1)
   for (const name of names(4)) t.equal(await world.state(name), 'True')
-  t.same(world.log.messages('warn'), ['Controller was asleep, every node gets its full grace'])
+  t.same(world.log.messages('warn'), ['Controller was suspended, every node gets its full grace period'])
   world.silence('pi-1')
   await world.pass(70)
   t.match(await world.state('pi-1'), /^Unknown/, 'who is silent afterwards is found out all the same')
@@ -317,7 +317,7 @@ test('a node that never reported: Unknown after the start-up grace, unless its l
   const ready = (await world.node('new')).status?.conditions?.find(({ type }) => type === 'Ready')
   t.match(ready, { reason: 'NodeStatusNeverUpdated', message: 'Kubelet never posted node status.' })
   await world.pass(6)
-  t.equal(await world.state('new'), unreachable, 'what the controller wrote is no sign of life')
+  t.equal(await world.state('new'), unreachable, 'what the controller wrote is not a heartbeat')
 })
 
 test('a node whose conditions vanish after it was Ready has the start-up grace once, and not again', async (t) => {

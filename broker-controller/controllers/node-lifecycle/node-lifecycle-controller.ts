@@ -161,7 +161,9 @@ function graceAfterStalls(
     awakeMs = nowMs
     if (refusesNodes?.()) return roster.giveFullGrace(nowMs)
     if (stalledMs <= 2 * nodeMonitorPeriodMs) return
-    log.warn('Controller was asleep, every node gets its full grace', { seconds: Math.round(stalledMs / 1000) })
+    log.warn('Controller was suspended, every node gets its full grace period', {
+      seconds: Math.round(stalledMs / 1000),
+    })
     roster.giveFullGrace(nowMs)
   }
 

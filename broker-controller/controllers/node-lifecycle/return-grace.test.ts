@@ -20,7 +20,7 @@ test('once all came back nothing more is given, nor ten minutes after the start'
   grace.isGiven(30, at(5))
   t.ok(grace.isGiven(0, at(10)))
   t.ok(grace.isOver(at(10)))
-  t.notOk(grace.isGiven(30, at(15)), 'nodes of later are none of before')
+  t.notOk(grace.isGiven(30, at(15)), 'later nodes do not count as earlier ones')
 
   const slow = returnGrace(startedMs)
   slow.isGiven(1_000, at(595))

@@ -127,7 +127,7 @@ async function inTurn<T>(act: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A connection that breaks, or a limit, is no refusal: the question is repeated. */
+/** A connection that breaks, or a limit, is not a refusal: the request is repeated. */
 async function askReview(question: Question, attempts: number): Promise<boolean> {
   const body = {
     apiVersion: 'authorization.k8s.io/v1',

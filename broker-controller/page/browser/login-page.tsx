@@ -30,7 +30,7 @@ export function LoginPage({ problem, onLogin }: LoginPageProps) {
       )}
       <section>
         <h2>Log in with a link</h2>
-        <p>Run this where your kubeconfig is, and open the link that it prints. It serves once, for ten minutes.</p>
+        <p>Run this where your kubeconfig is, and open the link that it prints. It works once, within ten minutes.</p>
         <pre>
           <code>bramble-controller login-link</code>
         </pre>
@@ -76,7 +76,7 @@ function Trust() {
     <details>
       <summary>Your browser warns about the certificate?</summary>
       <p>
-        The authority of this fleet signed it, and browsers have to be given that authority once:{' '}
+        The authority of this fleet signed it. Add that authority to your browser once:{' '}
         <a href="/ca.crt" download="bramble-ca.crt">
           download its certificate
         </a>{' '}

@@ -93,7 +93,7 @@ test('findings of the doctor that need attention come first, and the others apar
   t.same(all.map(findingLevel), ['good', 'warn', 'idle', 'bad'])
 })
 
-test('pools and volumes that need attention say why, and volumes come the worst first', async (t) => {
+test('pools and volumes that need attention have the reason, and volumes come the worst first', async (t) => {
   const pool = { id: 'p', node: 'pi-1', state: 'Ready', volumes: 1, capacityBytes: 100, availableBytes: 5 } as const
   t.equal(judgedPool(pool).level, 'good')
   t.match(judgedPool({ ...pool, availableBytes: 4 }), { level: 'warn', why: /^Less than 5 % is free/ })

@@ -33,7 +33,7 @@ test('what a controller sent is proven to a later one with the same authority', 
   t.ok(later.isProven(returned({ ...secret, data: other, type: 'Opaque' }, proof)), 'equal content')
 })
 
-test('other content, another name and another kind have no proof, and none is none', async (t) => {
+test('other content, another name and another kind have no proof, and a missing proof does not match', async (t) => {
   const { proofOf, isProven } = contentProver(() => authority)
   const proof = proofOf(secret)
   const renamed = { ...secret, metadata: { ...secret.metadata, name: 'other' } }
@@ -44,7 +44,7 @@ test('other content, another name and another kind have no proof, and none is no
   for (const wrong of ['', 'x', `${proof}A`, undefined]) t.notOk(isProven(returned(secret, wrong)))
 })
 
-test('a proof of another authority is none, and proofs follow the authority', async (t) => {
+test('a proof of another authority does not count, and proofs follow the authority', async (t) => {
   let current = authority
   const { proofOf, isProven } = contentProver(() => current)
   const before = proofOf(secret)

@@ -63,7 +63,7 @@ test('keys are read from their file as they were written', async (t) => {
   t.same(parseSecretKeys(text.trimEnd()), [first, second])
 })
 
-test('a text that is no list of keys gives none', async (t) => {
+test('a text that is not a list of keys gives none', async (t) => {
   const line = `${Buffer.alloc(32, 1).toString('base64')}\n`
   t.equal(parseSecretKeys(''), undefined)
   t.equal(parseSecretKeys('\n'), undefined)

@@ -70,7 +70,7 @@ export async function readObjects({
       const parsed = keys.parse(key)
       if (parsed === undefined) continue
       const name = storedName(parsed.resource, resources)
-      if (name === undefined) log.warn('Stored object of an unknown kind left alone', { resource: parsed.resource })
+      if (name === undefined) log.warn('Stored object of an unknown kind ignored', { resource: parsed.resource })
       else if (!isVolatileLease(name, parsed)) {
         const found = objects.get(name) ?? []
         found.push(values.decode(parsed, value, modRevision))

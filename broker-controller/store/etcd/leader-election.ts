@@ -53,7 +53,7 @@ const pollMs = 500
 export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
   const { client, keys, clock, log } = needs
   const closing = new AbortController()
-  setMaxListeners(0, closing.signal) // each wait listens: many are no leak
+  setMaxListeners(0, closing.signal) // each wait listens: many are not a leak
   const claims = ownerClaims(client, keys, leaseDurationMs / 1000, clock)
   let held: HeldKey | undefined
   let renewedMs = Number.NEGATIVE_INFINITY
@@ -120,7 +120,7 @@ export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
       held = undefined
       closing.abort('resigned')
       await claims.release().catch((error: unknown) => {
-        log.debug('The lease of the leader ends later', { afterMs: leaseDurationMs, error })
+        log.debug('Lease of the leader not released', { afterMs: leaseDurationMs, error })
       })
     },
   }

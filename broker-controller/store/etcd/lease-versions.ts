@@ -73,7 +73,7 @@ export async function openLeaseVersions({ client, keys, fence, log }: LeaseVersi
     next() {
       if (reserved - last < blockLength / 2 && !isReserving) extend()
       if (last >= reserved) {
-        throw new ApiError('ServiceUnavailable', 'etcd is away: no versions of leases are left', {
+        throw new ApiError('ServiceUnavailable', 'etcd cannot be reached: no versions of leases are left', {
           retryAfterSeconds: 1,
         })
       }

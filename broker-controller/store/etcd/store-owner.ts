@@ -78,7 +78,7 @@ export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> 
       held = undefined
       closing.abort('released')
       await claims.release().catch((error: unknown) => {
-        log.debug('The lease on the store in etcd ends later', { seconds: leaseSeconds, error })
+        log.debug('Lease on the store in etcd not released', { seconds: leaseSeconds, error })
       })
     },
   }

@@ -107,7 +107,7 @@ export function readBackup(path: string): Backup {
   try {
     return contentOf(database, path)
   } catch (cause) {
-    throw new Error(`${path} is no whole backup of a controller`, { cause })
+    throw new Error(`${path} is not a complete backup of a controller`, { cause })
   } finally {
     database.close()
   }
@@ -205,7 +205,9 @@ function addRevocations(database: Database.Database, list: ConfigMap): void {
 function contentOf(database: Database.Database, path: string): Backup {
   const format = Number(database.pragma('user_version', { simple: true }))
   if (format > storeFormat) {
-    throw new Error(`${path} is of a newer version: it has format ${format}, known here is ${storeFormat}`)
+    throw new Error(
+      `${path} was written by a newer version: it has format ${format}, this version reads up to ${storeFormat}`,
+    )
   }
   const flaw = database.pragma('integrity_check', { simple: true })
   if (flaw !== 'ok') throw new Error(`SQLite finds: ${String(flaw)}`)
@@ -213,7 +215,7 @@ function contentOf(database: Database.Database, path: string): Backup {
     .prepare<[], { made: string; version: string; sha256: string }>('SELECT made, version, sha256 FROM backup')
     .get()
   if (sealed === undefined) throw new Error('It was never finished')
-  if (digest(database) !== sealed.sha256) throw new Error('The digest does not fit the content')
+  if (digest(database) !== sealed.sha256) throw new Error('The digest does not match the content')
   const files = database.prepare<[], { name: string; body: Uint8Array }>('SELECT name, body FROM authority').all()
   const outside = files.find(({ name }) => !/^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name))
   if (outside !== undefined) throw new Error(`It has a file of the authority named ${JSON.stringify(outside.name)}`)

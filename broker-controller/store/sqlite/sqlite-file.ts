@@ -167,7 +167,7 @@ function migrate(database: Database.Database, path: string, acceptsCheckpointsIf
   const had = Number(database.pragma('user_version', { simple: true }))
   if (had > migrations.length) {
     throw new LaterStoreError(
-      `${path} was written by a newer version: it has format ${had}, known here is ${migrations.length}. Install that version again, or restore a backup made by this one`,
+      `${path} was written by a newer version: it has format ${had}, this version reads up to ${migrations.length}. Install that version again, or restore a backup made by this one`,
     )
   }
   // A start writes no more than it must: the disk may be full.

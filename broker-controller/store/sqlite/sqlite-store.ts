@@ -102,6 +102,6 @@ function load(file: SqliteFile, cache: ObjectCache, resources: ResourceRegistry,
   for (const { resource, body } of file.rows()) {
     const name = storedName(resource, resources)
     if (name !== undefined) cache.load(name, frozenFromJSON(body) as AnyStoredObject, body.length)
-    else log.warn('Stored object of an unknown kind left alone', { resource })
+    else log.warn('Stored object of an unknown kind ignored', { resource })
   }
 }

@@ -87,7 +87,7 @@ test('a star stands for every verb, group, resource, or subresource of any resou
   const everything = withRules({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] })
   t.ok(everything(asking('impersonate', 'users', { group: 'any.example' })))
   t.ok(everything(asking('create', 'pods/exec')))
-  t.notOk(everything(path('/metrics')), 'paths are no resources')
+  t.notOk(everything(path('/metrics')), 'paths are not resources')
   const statuses = withRules(on('get', '*/status'))
   t.ok(statuses(asking('get', 'pods/status')))
   t.notOk(statuses(asking('get', 'pods/log')))

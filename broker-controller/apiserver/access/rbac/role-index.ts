@@ -160,7 +160,7 @@ function* placesOf(binding: Binding | undefined): Generator<{ place: string; key
   }
 }
 
-/** undefined: a subject that is no user. A service account without a namespace is that of the binding's. */
+/** undefined: the subject is not a user. A service account without a namespace is that of the binding's. */
 function keyOfSubject({ kind, name, namespace: named = '' }: Subject, namespace: string): string | undefined {
   if (kind === 'User') return userKey(name)
   if (kind === 'Group') return groupKey(name)

@@ -141,7 +141,7 @@ test('forged and malformed tokens are refused', async (t) => {
     'another key': signedToken({ ...other, id: key.id }, mine),
     'an unknown key': signedToken(other, mine),
     'a critical extension': `${encoded({ alg: 'ES256', kid: key.id, crit: ['x'] })}.${claims}.${signature}`,
-    'claims that are no object': signedToken(key, []),
+    'claims that are not an object': signedToken(key, []),
     'claims of another issuer': signedToken(key, { ...mine, iss: 'https://example.com' }),
     'claims without a service account': signedToken(key, { iss: tokenIssuer, aud: [tokenIssuer] }),
     'no JSON': `${header}.e30x.${signature}`,

@@ -41,7 +41,7 @@ export type TokenKeys = { readonly signing: SigningKey; readonly others: readonl
 export interface ServiceAccountTokens extends TokenIssuer {
   /**
    * Whose token this is, and the audiences that it shares with `audiences` (none: those of this API). Throws Unauthorized with
-   * the reason where the signature is good; without one where it is not. undefined: this is no such token.
+   * the reason where the signature is good; without one where it is not. undefined: this is not such a token.
    */
   identify(token: string, audiences: readonly string[], nowMs: number): Promise<IdentifiedToken | undefined>
   publicKeys(): readonly TokenKey[]

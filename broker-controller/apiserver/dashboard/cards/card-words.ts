@@ -1,6 +1,6 @@
 /** Short forms that all cards of the dashboard use. */
 
-/** Whole seconds since 1970; undefined when it is no instant. */
+/** Whole seconds since 1970; undefined: it is not a time. */
 export function secondsOf(instant: string | undefined): number | undefined {
   const ms = instant === undefined ? Number.NaN : Date.parse(instant)
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000)

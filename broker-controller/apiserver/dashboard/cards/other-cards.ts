@@ -68,7 +68,7 @@ function workloadCard(
 }
 
 /**
- * Undefined for a request of no machine, or one that was decided; the condition of one that waits is no decision. The API sets its user
+ * Undefined for a request of no machine, or one that was decided; a waiting request's condition does not decide. The API sets its user
  * name, and a node asks for its own name.
  */
 export function requestCard(

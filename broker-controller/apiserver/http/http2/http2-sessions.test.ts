@@ -118,7 +118,7 @@ test('requests over HTTP/2', async (t) => {
     t.match(JSON.parse(text), { status: { userInfo: { username: 'ada', groups: ['two', 'system:masters'] } } })
   })
 
-  await t.test('what is no request of the API is refused, and the session serves on', async (t) => {
+  await t.test('what is not an API request is refused, and the session continues', async (t) => {
     t.match((await send(session, '/nowhere')).head, { ':status': 404 })
     t.match((await send(session, '/version', { ':method': 'ODD' })).head, { ':status': 405 })
     const tunnel = session.request({ ':method': 'CONNECT', ':authority': 'other:1' })

@@ -172,5 +172,5 @@ test('while the volume is held, pods with a controller are deleted and others ar
   t.same([await isThere('owned'), await isThere('bare')], [true, true])
   await world.report('pi-2', { received: copy(1) })
   t.same([await isThere('owned'), await isThere('bare')], [false, true])
-  t.match((await world.events('data')).join(), /pod "bare" has no controller that makes it again: delete it/)
+  t.match((await world.events('data')).join(), /pod "bare" has no controller that re-creates it: delete it/)
 })

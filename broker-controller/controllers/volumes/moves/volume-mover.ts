@@ -127,7 +127,7 @@ function moveSteps(needs: VolumeMoverNeeds, pods: ClaimPods, sources: MoveSource
     if (['copy', 'delta'].includes(phase) && !isCopied) transfers.ensure(volume, move, ends)
     const bare = phase === 'hold' ? await stopPods(needs, pods, volume) : undefined
     if (bare !== undefined)
-      return waiting(volume, `pod "${bare.metadata.name}" has no controller that makes it again: delete it`)
+      return waiting(volume, `pod "${bare.metadata.name}" has no controller that re-creates it: delete it`)
     const reason = [ends.source, ends.target]
       .map((one) => one?.report?.moves?.get(volume.metadata.uid)?.waits)
       .find(Boolean)

@@ -164,7 +164,7 @@ test('a revision that a client creates stays, and a client can delete the one th
   t.same(await names(), ['log-other'])
 })
 
-test('no more revisions are kept than asked, beside those that pods have', async (t) => {
+test('only as many revisions are kept as asked, beside those that pods have', async (t) => {
   const world = await started(t, 'pi-1')
   await aDaemonSet(world, { revisionHistoryLimit: 1 })
   for (const image of ['log:2', 'log:3', 'log:4']) {

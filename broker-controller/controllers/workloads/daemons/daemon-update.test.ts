@@ -67,7 +67,7 @@ test('with surge the new pod comes before the old one goes', async (t) => {
   t.equal(surge('new', 'old', 'old'), 'n1 |')
   t.equal(surge('old new!', 'old!', 'old'), 'n1 |', 'beside what does not serve')
   t.equal(surge('old old', 'old'), '|', 'a node with two of a kind is left to be tidied')
-  t.equal(surge('', 'new'), '|', 'a node without a pod is no concern of the update')
+  t.equal(surge('', 'new'), '|', 'the update skips a node without a pod')
 })
 
 test('a pod where none belongs any more serves until others do', async (t) => {

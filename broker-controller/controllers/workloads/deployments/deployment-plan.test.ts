@@ -70,7 +70,7 @@ test('a template without a ReplicaSet gets one, with the next revision and what 
   const silent = plan({}, [oldSet(10)])
   t.notOk(
     silent.status.conditions?.some(({ type }) => type === 'Progressing'),
-    'without a deadline progress is no condition',
+    'without a deadline there is no Progressing condition',
   )
   t.equal(silent.checkAfterMs, undefined)
 })
@@ -97,12 +97,12 @@ test('old pods that are not available go first, and count for none', async (t) =
   ])
 })
 
-test('of old pods that are not available no more go than may be missing', async (t) => {
+test('of unavailable old pods at most as many go as may be missing', async (t) => {
   const older = set('older', 4, { image: 'web:0', creationTimestamp: '2025-01-01T00:00:00Z', missing: 4 })
   t.same(writes({}, [oldSet(4, { missing: 4 }), older, newSet(5)]), ['older 4 > 0', 'old 4 > 3'])
 })
 
-test('pods that an old ReplicaSet is still losing are no reason to take more', async (t) => {
+test('pods that an old ReplicaSet is still losing do not make it lose more', async (t) => {
   t.same(writes({}, [oldSet(3, { missing: -5 }), newSet(10, { missing: 5 })]), [])
 })
 
@@ -126,7 +126,11 @@ test('annotations of sizes follow also where the size does not change', async (t
   t.match(made, [
     { step: 'change', after: { metadata: { annotations: { [desired]: '5', [most]: '8' } }, spec: { replicas: 5 } } },
   ])
-  t.same(writes({ replicas: 5 }, [newSet(5, { annotations: { [desired]: 'x' } })]), [], 'what is no number is no size')
+  t.same(
+    writes({ replicas: 5 }, [newSet(5, { annotations: { [desired]: 'x' } })]),
+    [],
+    'what is not a number is not a size',
+  )
   t.same(writes({ replicas: 0 }, [newSet(0), oldSet(0)]), [], 'nor is that of a ReplicaSet without replicas')
 })
 
@@ -225,7 +229,7 @@ test('after a rollout the oldest revisions above the limit go', async (t) => {
   t.same(writes({ revisionHistoryLimit: 1, strategy: { type: 'Recreate' } }, sets), ['delete old-1', 'delete old-2'])
 })
 
-test('a revision that has pods, was not counted yet, or is going already stays, and is no reason to keep another', async (t) => {
+test('a revision that has pods, was not counted yet, or is going already stays, and does not displace another one', async (t) => {
   const kept = (one: StoredSet) =>
     writes({ revisionHistoryLimit: 0, paused: true }, [one, newSet(10, { annotations: { [revision]: '4' } })])
   t.same(kept(revised(1)), ['delete old-1'])

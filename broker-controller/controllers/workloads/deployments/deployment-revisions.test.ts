@@ -67,7 +67,7 @@ test('a template that comes back has a new revision, and those before it', async
   t.same(annotationsAfter({ [revision]: '4', [history]: '2' }, 6n), { [revision]: '6', [history]: '2,4' })
   t.same(annotationsAfter({ [revision]: '4' }, 4n), { [revision]: '4' })
   t.same(annotationsAfter({ [revision]: '5' }, 4n), { [revision]: '5' })
-  t.same(annotationsAfter({ [revision]: 'x' }, 4n), { [revision]: 'x' }, 'one that is no number stays')
+  t.same(annotationsAfter({ [revision]: 'x' }, 4n), { [revision]: 'x' }, 'one that is not a number stays')
   t.match(annotationsAfter({ [revision]: '' }, 4n), { [revision]: '4' })
 })
 

@@ -27,7 +27,7 @@ test('an update whose limits round to nothing may have one pod missing', async (
   t.same(rollingLimits(rolling(0, 2)), { maxSurge: 0, maxUnavailable: 2 })
 })
 
-test('no more pods can be missing than are wanted', async (t) => {
+test('at most as many pods can be missing as are wanted', async (t) => {
   t.same(rollingLimits(rolling(1, 5, 3)), { maxSurge: 1, maxUnavailable: 3 })
   t.same(rollingLimits(rolling(0, 0, 0)), { maxSurge: 0, maxUnavailable: 0 })
 })
@@ -72,7 +72,7 @@ test('sizes are added up, and counts of those that report them', async (t) => {
   t.equal(sumOf('availableReplicas', sets), 0)
 })
 
-test('the annotations of sizes are numbers of 32 bits, and anything else is none', async (t) => {
+test('the annotations of sizes are numbers of 32 bits, and anything else is ignored', async (t) => {
   t.same(sizeAnnotations(rolling('25%', 0)), {
     'deployment.kubernetes.io/desired-replicas': '10',
     'deployment.kubernetes.io/max-replicas': '13',

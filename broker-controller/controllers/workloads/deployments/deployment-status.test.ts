@@ -76,7 +76,7 @@ test('a condition of the same status and reason stays as it is, one of the same 
   t.match(withDeploymentCondition([untimed], progressing('True', 'B', 'b'), now), [{ lastTransitionTime: now }])
 })
 
-test('the largest deadline is none', async (t) => {
+test('the largest deadline means no deadline', async (t) => {
   t.ok(hasProgressDeadline(aDeployment({ progressDeadlineSeconds: 600 })))
   t.notOk(hasProgressDeadline(aDeployment()))
   t.notOk(hasProgressDeadline(aDeployment({ progressDeadlineSeconds: 2 ** 31 - 1 })))
@@ -98,7 +98,7 @@ test('the counts are those of the ReplicaSets; a count of nothing is left out', 
   t.notOk('collisionCount' in countedStatus(facts()))
 })
 
-test('a Deployment is available while no more pods are missing than may be', async (t) => {
+test('a Deployment is available while at most as many pods are missing as may be', async (t) => {
   const available = (missing: number) =>
     conditionOf(countedStatus(rollout(10, missing, 0)).conditions ?? [], 'Available')
   t.match(available(2), { status: 'True', reason: 'MinimumReplicasAvailable', lastUpdateTime: now })
@@ -129,7 +129,7 @@ test('a rollout that is complete has progressed, and keeps that condition', asyn
     lastTransitionTime: earlier,
   })
   const known = [progressed('NewReplicaSetAvailable')]
-  t.same(progressOf(rollout(10, 1, 0, {}, known)), known[0], 'a pod that fails later is no new rollout')
+  t.same(progressOf(rollout(10, 1, 0, {}, known)), known[0], 'a pod that fails later does not begin a rollout')
   t.match(progressOf(rollout(5, 0, 5, {}, known)), { reason: 'ReplicaSetUpdated' }, 'old pods are one')
 })
 

@@ -18,7 +18,7 @@ const template = (term: Term, more: Partial<PodTemplateSpec['spec']> = {}): PodT
   },
 })
 
-test('an empty selector is no absent one: it selects everything', async (t) => {
+test('an empty selector is not an absent one: it selects everything', async (t) => {
   t.notOk(isSameTemplate(template({}), template({ namespaceSelector: {} })))
 })
 
@@ -50,7 +50,7 @@ test('quantities are compared by their amount, and labels by their text', async 
   const counted = (cpu: string | number) =>
     template({}, { containers: [{ name: 'main', resources: { limits: { cpu } } }] })
   t.ok(isSameTemplate(counted(1), counted('1')))
-  t.notOk(isSameTemplate(counted('one'), counted('two')), 'what is no quantity is compared as it is')
+  t.notOk(isSameTemplate(counted('one'), counted('two')), 'what is not a quantity is compared as it is')
   const selecting = (limits: string) => template({}, { nodeSelector: { limits } })
   t.notOk(isSameTemplate(selecting('500m'), selecting('0.5')))
 })

@@ -27,7 +27,7 @@ function canonicalTemplate(template: PodTemplateSpec): string {
   const before = known.get(template)
   if (before !== undefined) return before
   const { [templateHashLabel]: _, ...labels } = template.metadata?.labels ?? {}
-  // Kubernetes reads every object with its defaults: one that was stored before a default existed is no other template.
+  // Kubernetes reads every object with its defaults: one that was stored before a default existed is the same template.
   const whole = withTemplateDefaults({ ...template, metadata: { ...template.metadata, labels } })
   // Earlier versions stored these in templates: one without them is the same.
   const text = JSON.stringify(canonical({ ...whole, spec: withImpliedFields(whole.spec) }, false))

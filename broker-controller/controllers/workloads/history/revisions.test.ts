@@ -101,7 +101,7 @@ test('revisions with one number are ordered by their names, in whatever order th
   })
 })
 
-test('a field that is undefined is none', async (t) => {
+test('a field that is undefined does not exist', async (t) => {
   const spec = { ...template('a').spec, hostname: undefined } as unknown as PodTemplateSpec['spec']
   t.ok(equalJSON(revisionData({ spec }), revisionData(template('a'))))
 })

@@ -15,7 +15,7 @@ const failed = (name: string, exitCode = 1) => aJobPod(name, { exitCode })
 const tooOften = 'FailureTarget: BackoffLimitExceeded: Job has reached the specified backoff limit'
 const tooLate = 'FailureTarget: DeadlineExceeded: Job was active longer than specified deadline'
 
-test('a Job goes on while it has failed no more often than is allowed', async (t) => {
+test('a Job continues until it has failed more often than is allowed', async (t) => {
   t.equal(end([]), undefined)
   t.equal(end([failed('a'), failed('b')], { spec: { backoffLimit: 2 } }), undefined)
   t.equal(end([failed('a'), failed('b')], { spec: { backoffLimit: 1 } }), tooOften)

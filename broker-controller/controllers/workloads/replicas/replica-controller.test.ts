@@ -228,7 +228,7 @@ test('a ReplicationController is the same under its older kind', async (t) => {
   t.match(one, { metadata: { labels }, spec: { selector: labels }, status: { replicas: 2 } })
 })
 
-test('a pod of another namespace that names the uid of a ReplicaSet is none of its replicas', async (t) => {
+test('a pod of another namespace that names the uid of a ReplicaSet does not become a replica of it', async (t) => {
   const world = await started(t)
   const set = await aSet(world, { replicas: 2 })
   await world.settle()

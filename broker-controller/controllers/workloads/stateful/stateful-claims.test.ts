@@ -89,7 +89,7 @@ test('the retention policy decides what a claim goes with', async (t) => {
   t.same(claimOwners(set(), pod(0), { metadata: {} }), { change: undefined, isConflicting: false })
 })
 
-test('an owner that is right stays, and one that is no controller becomes one', async (t) => {
+test('an owner that is right stays, and one that is not a controller becomes one', async (t) => {
   const policy = { whenDeleted: 'Delete', whenScaled: 'Delete' }
   t.equal(owners(policy, 0, [stranger, ofSet]).change, undefined)
   t.equal(owners(policy, 5, [ofPod(5)]).change, undefined)

@@ -167,7 +167,7 @@ test('below the partition a pod comes back with the template it had', async (t) 
   t.not(status?.currentRevision, status?.updateRevision)
 })
 
-test('no more revisions are kept than asked', async (t) => {
+test('only as many revisions are kept as asked', async (t) => {
   const world = await started(t)
   await aSet(world, { replicas: 1, revisionHistoryLimit: 1 })
   for (const image of ['db:2', 'db:3', 'db:4', 'db:5']) {

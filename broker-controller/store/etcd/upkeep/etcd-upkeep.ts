@@ -86,10 +86,10 @@ export function etcdUpkeep({ client, keys, quotaBytes = defaultQuotaBytes, clock
       // The name is that of kube-apiserver (apiserver/pkg/storage/etcd3/metrics).
       gauge(
         'apiserver_storage_size_bytes',
-        'Size of the file of the database of etcd, in bytes.',
+        'Size of the database file of etcd, in bytes.',
         one(size?.allocated, { storage_cluster_id: 'etcd-0' }),
       ),
-      gauge('bramble_etcd_database_used_bytes', 'Of the file of the database of etcd what is in use.', one(size?.used)),
+      gauge('bramble_etcd_database_used_bytes', 'Used part of the database file of etcd.', one(size?.used)),
       gauge('bramble_etcd_database_quota_bytes', 'Size at which etcd refuses writes.', one(size?.quota)),
       gauge(
         'bramble_etcd_warning',
