@@ -49,7 +49,7 @@ async function nodesWithKubectl({ pid, load, kubeconfig, folder }: ApiServer, ro
     const startMs = performance.now()
     const { stdout } = await promisify(execFile)('kubectl', args, { maxBuffer: 64 * 2 ** 20 })
     if (stdout.trim().split('\n').length !== nodes + 1)
-      throw new Error(`${stdout.length} characters are no ${nodes} nodes`)
+      throw new Error(`${stdout.length} characters are not ${nodes} nodes`)
     took.push(performance.now() - startMs)
   }
   const [first = 0, , , ...later] = took

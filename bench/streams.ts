@@ -196,7 +196,7 @@ async function fastestOf(
   return fastest
 }
 
-/** The sum of CPU times bounds the rate: the cores of this machine have no more of it. */
+/** The sum of CPU times bounds the rate: the cores of this machine have only so much of it. */
 function printCost(what: string, { perSecond, cpuMs }: Cost, plain: number): void {
   const parts = Object.entries(cpuMs).map(([name, ms]) => `${name} ${(ms / mib).toFixed(1)}`)
   const sum = Object.values(cpuMs).reduce((all, ms) => all + ms, 0) / mib

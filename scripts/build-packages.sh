@@ -69,7 +69,7 @@ main() {
   node_is_new_enough || fail 'There is no Node.js 20 or newer to build with' 'Run scripts/test.sh or scripts/quickstart.sh once: they fetch one.'
   [ -d node_modules/esbuild ] || fail 'The JavaScript packages are missing' 'Run npm ci first.'
   version=${version:-$(sed -n "s/^export const version = '\(.*\)'/\1/p" daemon/process/version.ts)}
-  dpkg --validate-version "$version" 2>/dev/null || fail "$version is no version of a Debian package" 'Write it as 1.2.3 or 1.2.3~rc1.'
+  dpkg --validate-version "$version" 2>/dev/null || fail "$version is not a valid version of a Debian package" 'Write it as 1.2.3 or 1.2.3~rc1.'
   choose_time
   if [[ " ${packages[*]} " == *' bramble-archive-keyring '* ]]; then check_keyring; fi
   mkdir -p "$cache" "$out"
@@ -103,7 +103,7 @@ choose_time() {
     install_missing
   fi
   : "${SOURCE_DATE_EPOCH:=$(git -c safe.directory="$repository" log -1 --format=%ct 2>/dev/null)}"
-  [[ $SOURCE_DATE_EPOCH =~ ^[0-9]+$ ]] || fail 'The time of the sources is not known: this is no clone with git' 'Set SOURCE_DATE_EPOCH to the seconds since 1970.'
+  [[ $SOURCE_DATE_EPOCH =~ ^[0-9]+$ ]] || fail 'The time of the sources is not known: this is not a git clone' 'Set SOURCE_DATE_EPOCH to the seconds since 1970.'
   export SOURCE_DATE_EPOCH
 }
 

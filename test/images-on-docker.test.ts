@@ -86,7 +86,7 @@ test('images from a registry on a real engine', { skip: whyNoDockerd() }, async 
     t.same(await partialImages(), [])
   })
 
-  t.test('no more are pulled at once than may be', async (t) => {
+  t.test('at most as many are pulled at once as allowed', async (t) => {
     const names = ['one', 'two', 'three', 'four']
     const pods = nodeOnDocker(t, dockerd, { pulls: { parallel: 2, stallMs: 60_000 } })
     const held = await startRegistry(t)

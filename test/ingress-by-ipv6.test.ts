@@ -123,8 +123,8 @@ async function aProxy(t: Test, { withIPv6 = true, kernelFile: file = kernelFile 
 test('clients of both families reach the proxy, and Services of both', { skip }, async (t) => {
   const { ask, output, folder } = await aProxy(t)
   for (const client of [ofPod.ipv4, ofPod.ipv6]) {
-    t.match(await ask(client), { address: ipv4Service, forwardedFor: client }, 'a Service of IPv4')
-    t.match(await ask(client, '/six'), { address: ipv6Service, forwardedFor: client }, 'a Service of IPv6 alone')
+    t.match(await ask(client), { address: ipv4Service, forwardedFor: client }, 'an IPv4 Service')
+    t.match(await ask(client, '/six'), { address: ipv6Service, forwardedFor: client }, 'an IPv6-only Service')
     const secure = await ask(client, '/six', { scheme: 'https' })
     t.match(secure, { address: ipv6Service, forwardedFor: client, shown: 'DNS:a.example' })
     t.match((await ask(client, '/', { scheme: 'https', host: 'b.example' })).code, /^E(PROTO|CONN|RR_SSL)/)
@@ -147,6 +147,6 @@ test('without IPv6 the proxy serves IPv4', { skip }, async (t) => {
   await t.test('a kernel that has none', async (t) => {
     const { ask } = await aProxy(t, { kernelFile: '/proc/net/none' })
     t.match(await ask(ofPod.ipv4), { address: ipv4Service, forwardedFor: ofPod.ipv4 })
-    t.match(await ask(ofPod.ipv6), { code: 'ECONNREFUSED' }, 'no socket of IPv6 is opened')
+    t.match(await ask(ofPod.ipv6), { code: 'ECONNREFUSED' }, 'no IPv6 socket is opened')
   })
 })

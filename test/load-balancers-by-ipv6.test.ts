@@ -147,7 +147,7 @@ test('load balancers of both families on two machines', { skip: whyNoRoutedMachi
     await eventually('the client is seen', async () => (await answer(web)).replace(/[[\]]/g, '') === seen)
   })
 
-  await t.test('a Service of IPv6 only has its address, and another one waits with the reason', async (t) => {
+  await t.test('an IPv6-only Service has its address, and another one waits with the reason', async (t) => {
     const single = { ipFamilyPolicy: 'SingleStack', ipFamilies: ['IPv6'] }
     await stranger.run('ip', '-6', 'address', 'add', `${alone}/128`, 'dev', 'host0', 'nodad')
     await apply(JSON.stringify(service('alone', single)))

@@ -147,7 +147,7 @@ test('packages on a machine', async (t) => {
     await machine.run(`mkdir -p ${folder} && cd ${folder} && touch mine.txt ${older.join(' ')}`)
     await machine.run('systemctl start bramble-backup.service')
     const kept = (await machine.run(`ls ${folder}`)).trim().split('\n')
-    t.equal(kept.length, 15, 'fourteen backups, and what is none')
+    t.equal(kept.length, 15, 'fourteen backups, and what is not a backup')
     t.ok(kept.includes('mine.txt') && kept.includes(older.at(-1) ?? '') && !kept.includes(older[0] ?? ''))
     const [newest = ''] = kept.filter((name) => !older.includes(name))
     t.equal((await machine.run(`stat -c '%U %a' ${folder}/${newest}`)).trim(), 'root 600')

@@ -301,7 +301,7 @@ test('another controller leads: it goes on behind the same Mosquitto, and nodes 
   await eventually('the second controller', () => new Set(epochs).size === 2)
   await second.kubectlWith(aPod('web', 'pi-1'), 'apply', '-f', '-')
   await eventually('the pod', () => pods.includes('web'))
-  t.equal((await second.tryKubectl(...renewed)).stdout, '', 'the heartbeat that is retained is no sign of life')
+  t.equal((await second.tryKubectl(...renewed)).stdout, '', 'a retained heartbeat does not count')
   await beat(false)
   await eventually('a lease of the node', async () => (await second.tryKubectl(...renewed)).stdout !== '')
   t.equal(closed, 0)

@@ -296,7 +296,7 @@ test('a server that is frozen is noticed before a node is judged by its silence'
   await eventually('it answers again', () => broker.isAnswering, { everyMs: 20 })
 })
 
-test('what was retained before is no sign of life, and shows how the node was connected', { skip }, async (t) => {
+test('what was retained before is not a heartbeat, and shows how the node was connected', { skip }, async (t) => {
   const server = await mosquittoFleet(t, ['pi-a'])
   const node = await connected(t, server.port, server.keysOf('pi-a'))
   for (const kind of ['lease', 'status', 'connection', 'pods/u1'])

@@ -72,7 +72,7 @@ async function world(t: Test) {
     const [name = '', port = '80'] = target.split(':')
     if (name === 'service') return [serviceIP, '700']
     if (name === 'a' || name === 'b' || name === 'c' || name === 'x') return [ips[name], port]
-    throw new Error(`${name} is no pod`)
+    throw new Error(`${name} is not a pod`)
   }
   /** A line of the targets (`a`, `b:8080`, `service`) that accept a connection from a pod or a machine, in their order. */
   const reachedFrom = async (from: string, targets: string): Promise<string> => {

@@ -45,7 +45,7 @@ test('a machine whose link has addresses of Services runs pods without them, unt
   const shown = await agentCommand('network', '--data-dir', first.dataDir)
   t.match(shown, {
     code: 1,
-    stdout: /pi-1: it has no part in the network of the fleet\n\nProblems:\n- The network 10\.96\.77\.0\/24/,
+    stdout: /pi-1: it is not part of the network of the fleet\n\nProblems:\n- The network 10\.96\.77\.0\/24/,
   })
 
   await controller.kubectl('expose', 'pod', 'on-pi-2', '--name', 'web', '--port', '80')
@@ -112,7 +112,7 @@ async function showsWhy(
   const shown = await agentCommand('network', '--data-dir', dataDir)
   t.equal(shown.code, 1)
   t.match(shown.stdout, found)
-  t.match(shown.stdout, /it has no part in the network of the fleet/)
+  t.match(shown.stdout, /it is not part of the network of the fleet/)
   const examined = await agentCommand('doctor', '--data-dir', dataDir, '--docker-socket', dockerSocket)
   t.match(examined.stdout, /^(PROBLEM|WARNING) +fleet-network /m)
   t.match(examined.stdout.replaceAll(/\s+/g, ' '), found)

@@ -60,7 +60,7 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
     t.equal(containerStatuses?.[0]?.state?.terminated?.message, 'search lan\nnameserver 192.0.2.53\n')
   })
 
-  t.test('a network of an earlier node that no container uses is no obstacle', async (t) => {
+  t.test('a network of an earlier node that no container uses is replaced', async (t) => {
     const range = await ownAddresses()
     await networkOf('earlier', `${range}.0/24`)
     const node = nodeOnDocker(t, dockerd)

@@ -27,7 +27,7 @@ type Name = (typeof names)[number]
 /** Ordered pairs of different machines. */
 const pairs = names.flatMap((from) => names.flatMap((to) => (from === to ? [] : [[from, to] as const])))
 
-/** Addresses of IPv6, of the pod on each machine and of the machine's end of the tunnel. */
+/** IPv6 addresses of the pod on each machine and of the machine's end of the tunnel. */
 type Addresses = { readonly [name in Name]: string }
 type World = { readonly sites: NatSites; readonly pods: Addresses; readonly ends: Addresses }
 

@@ -49,7 +49,7 @@ test('pods of two sites behind NAT, and a relay', { skip: whyNoNatSites() }, asy
   const condition = ['-o', 'jsonpath={.status.conditions[?(@.type=="NetworkUnavailable")].message}']
   await eventually('the condition has the reason', async () => {
     const message = await controller.kubectl('get', 'node', 'east', ...condition)
-    return /; no way to the pods of west: neither node can be reached/.test(message)
+    return /; no route to the pods of west: neither node can be reached/.test(message)
   })
 
   await controller.kubectl('annotate', 'node', middle.name, 'bramble.dev/relay=true')

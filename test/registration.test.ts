@@ -125,7 +125,7 @@ test('certificate requests that are not approved automatically are approved by a
   t.match(
     await controller.kubectl('get', 'csr'),
     /unwanted .* Pending\nwanted .* Pending/,
-    'it is no machine that joins',
+    'a machine that does not join',
   )
   await controller.kubectl('certificate', 'approve', 'wanted')
   await controller.kubectl('certificate', 'deny', 'unwanted')

@@ -95,7 +95,7 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
     for (const end of ends) t.match(shown, new RegExp(`80/TCP +${end}\n`))
     t.notMatch(shown, /checkpoint/)
     const none = await first.tryRun(agentLauncher, 'network', 'no.such', '--data-dir', first.dataDir)
-    t.match(none, { code: 1, stderr: /^no\.such is no Service, node or address/ })
+    t.match(none, { code: 1, stderr: /^no\.such is not a Service, node or address/ })
   })
 
   await t.test('nodes reach them by the ClusterIP too', async (t) => {
@@ -220,7 +220,7 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
     },
   )
 
-  await t.test('a device that is no node answers behind a Service, also for a stranger', async (t) => {
+  await t.test('a device that is not a node answers behind a Service, also for a stranger', async (t) => {
     const port = await freePort()
     const device = endpointProgram(t, 'device', undefined)
     await device.listen(port)

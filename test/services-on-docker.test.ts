@@ -69,10 +69,10 @@ test('a Service has the endpoints of its pods, and its proxy leads to them', asy
     t.match(await refusal('web:none/proxy/'), 'no endpoints available for service "web:none"')
     t.match(await refusal('none:80/proxy/'), 'services "none" not found')
     t.match(await refusal('ftp:web:80/proxy/'), 'invalid service request "ftp:web:80"')
-    t.match(await refusal('kubernetes:https/proxy/'), /no endpoints available|not found/, 'its address is no pod')
+    t.match(await refusal('kubernetes:https/proxy/'), /no endpoints available|not found/, 'its address is not a pod')
   })
 
-  await t.test('a pod that is not ready, and one that is deleted, are endpoints no more', async (t) => {
+  await t.test('a pod that is not ready, and one that is deleted, are no longer endpoints', async (t) => {
     await kubectl('exec', 'one', '--', 'rm', '/www/ready')
     await eventually('one is not ready', async () => (await ready()).join() === other)
     const path = 'jsonpath={.subsets[*].notReadyAddresses[*].ip}'

@@ -196,7 +196,7 @@ test('one controller becomes three as control-plane.md describes it', { skip, ti
     )
   }
   const slice = ['get', 'endpoints', 'kubernetes', '-o', 'jsonpath={.subsets[*].addresses[*].ip}']
-  t.match(await first.kubectl(...slice), /^127\.\S+$/, 'controllers with other ports are no endpoints of the Service')
+  t.match(await first.kubectl(...slice), /^127\.\S+$/, 'controllers with other ports are not endpoints of the Service')
   const token = ['-n', 'kube-system', 'get', 'secrets', '-o', 'name']
   await eventually('no keys are left', async () => !(await first.kubectl(...token)).includes('bramble-control-plane-'))
 })

@@ -100,7 +100,7 @@ test('a static pod runs with no controller ever seen, and has a mirror once ther
   })
 
   await machine.write('web.yaml', 'apiVersion: v1\nkind: [')
-  await eventually('what is no YAML any more', async () =>
+  await eventually('a file that is no longer YAML', async () =>
     second.lines.some(
       ({ message, because }) => message === 'Static pod file not used' && /not YAML/.test(`${because}`),
     ),

@@ -42,7 +42,7 @@ export interface SimulatedNodes {
   connect(): void
   /** Pods that were deleted since the last call. */
   departures(): readonly Departure[]
-  /** Pods that were seen on two nodes: there must be none. */
+  /** Pods that were seen on two nodes: the list must stay empty. */
   readonly moved: readonly string[]
 }
 

@@ -79,7 +79,7 @@ async function withTunnel(machines: RoutedMachines) {
   return { agents, inPod, pod, mac, far }
 }
 
-test('a machine that is no node, at the port of the tunnel between nodes', {
+test('a machine that is not a node, at the port of the tunnel between nodes', {
   skip: whyNoRoutedMachines(),
 }, async (t) => {
   const machines = await routedMachines(t, { seesLinks: true })

@@ -108,7 +108,7 @@ test('the connection of a revoked certificate gets no rights again when the name
   t.same(seen, [])
 })
 
-test('a server that gives sessions of TLS is named in the log, with the remedy', { skip }, async (t) => {
+test('a server that allows TLS session resumption is named in the log, with the remedy', { skip }, async (t) => {
   const server = await mosquittoFleet(t, ['pi-a'])
   const warnings = async () => {
     const log = quietLog(t)
@@ -124,7 +124,7 @@ test('a server that gives sessions of TLS is named in the log, with the remedy',
     await broker.publish({ kind: 'controller' }, '{}')
     stopping.abort()
     await running
-    return log.lines.filter(({ message }) => message.includes('gives sessions of TLS'))
+    return log.lines.filter(({ message }) => message.includes('allows TLS session resumption'))
   }
   t.same(await warnings(), [])
   await server.kill()

@@ -62,7 +62,7 @@ test('an attacker with the token of a service account', async (t) => {
       'the key of another fleet': ownKey(head),
       'the key of another fleet under another id': ownKey(part({ ...read(head), kid: 'other' })),
       'more parts': `${token}.${signature}`,
-      'an id that is no text': ownKey(part({ ...read(head), kid: { toString: 'x' } })),
+      'an id that is not a string': ownKey(part({ ...read(head), kid: { toString: 'x' } })),
       'no JSON': `${head}.${Buffer.from('{').toString('base64url')}.${signature}`,
       'very long': `${head}.${'a'.repeat(12_000)}.${signature}`,
     }

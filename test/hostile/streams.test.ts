@@ -114,10 +114,10 @@ test('streams under attack', async (t) => {
         'no frames': Buffer.from('HTTP/1.1 200 OK\r\n\r\n'),
         'random bytes': randomBytes(100_000),
         'a frame that is too long': Buffer.from([1, 255, 255, 255]),
-        'a status that is none': frame(3, '{"state":'),
+        'an invalid status': frame(3, '{"state":'),
         'a status of many levels': frame(3, '['.repeat(60_000)),
         'output before the status': frame(1, 'x'),
-        'an answer that is no HTTP': Buffer.concat([started, frame(1, randomBytes(50_000))]),
+        'an answer that is not HTTP': Buffer.concat([started, frame(1, randomBytes(50_000))]),
         'headers without an end': Buffer.concat([
           started,
           ...Array.from({ length: 40 }, () => frame(1, 'x'.repeat(60_000))),

@@ -140,7 +140,7 @@ test('an attacker with a bootstrap token', async (t) => {
     t.same(
       [...answers.keys()].map((one) => one.slice(0, 3)).sort(),
       ['401', '429'],
-      'one sentence for every token that is none, until there are too many',
+      'one sentence for every invalid token, until there are too many',
     )
   })
 

@@ -54,11 +54,10 @@ const answers: { readonly [what: string]: WebhookAttack } = {
   },
   'a patch that nests ten thousand levels': (socket, uid) =>
     answer(socket, patching(uid, Array.from({ length: 3_300 }, () => wrap).flat())),
-  'a patch that is no JSON': (socket, uid) =>
+  'a patch that is not JSON': (socket, uid) =>
     answer(socket, allowed(uid, { patchType: 'JSONPatch', patch: 'e30=e30=!' })),
-  'metadata that is none': (socket, uid) =>
-    answer(socket, patching(uid, [{ op: 'replace', path: '/metadata', value: 5 }])),
-  'labels that are none': (socket, uid) =>
+  'invalid metadata': (socket, uid) => answer(socket, patching(uid, [{ op: 'replace', path: '/metadata', value: 5 }])),
+  'invalid labels': (socket, uid) =>
     answer(socket, patching(uid, [{ op: 'add', path: '/metadata/labels', value: [1, 'x'] }])),
   'another kind': (socket, uid) => answer(socket, patching(uid, [{ op: 'replace', path: '/kind', value: 'Secret' }])),
   'warnings of 3 million control characters': (socket, uid) =>

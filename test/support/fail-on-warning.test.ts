@@ -32,5 +32,5 @@ test('a test file whose process emits a warning fails with it, and no other file
     stderr: /This test fails: its process emitted warnings\.\nMaxListenersExceededWarning: .*11 abort listeners/,
   })
   t.match(await outcome('passes.test.js'), { code: 0 })
-  t.match(await outcome('program.js'), { code: 0 }, 'a program that is no test')
+  t.match(await outcome('program.js'), { code: 0 }, 'a program that is not a test')
 })

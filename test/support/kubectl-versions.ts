@@ -27,7 +27,7 @@ export async function kubectlVersions(): Promise<readonly KubectlVersion[]> {
     programs.map(async (program) => {
       const { stdout } = await promisify(execFile)(program, ['version', '--client'])
       const minor = /^Client Version: v(1\.\d+)/.exec(stdout)?.[1]
-      if (minor === undefined) throw new Error(`${program} is no kubectl: ${stdout}`)
+      if (minor === undefined) throw new Error(`${program} is not kubectl: ${stdout}`)
       return { minor, program }
     }),
   )

@@ -28,7 +28,7 @@ export type MachineOptions = {
   readonly machineID?: string
   /** The board's serial number, shown in /proc/cpuinfo as on a Raspberry Pi. */
   readonly boardSerial?: string
-  /** All its processes together get no more. */
+  /** Limit for all its processes together. */
   readonly memoryBytes?: number
   /** More of this host's files seen in the machine: `[here, there]`. */
   readonly binds?: readonly (readonly [string, string])[]
