@@ -96,7 +96,10 @@ test('a machine joins with one command, which prints each step', async (t) => {
   const { exitCode, stdout, stderr, runArgs } = await machine.join(door, '--log-level', 'debug', '--check')
   t.equal(exitCode, 0, stderr)
   t.same(runArgs, ['--log-level=debug', '--check'], 'it is then to run, with the options of run')
-  t.match(stdout, /authority of 127.0.0.1:\d+ is the expected one\nRequested a certificate .*\n.* as node pi-1\nJoined as node pi-1/)
+  t.match(
+    stdout,
+    /authority of 127.0.0.1:\d+ is the expected one\nRequested a certificate .*\n.* as node pi-1\nJoined as node pi-1/,
+  )
 
   const identity = await readIdentity(machine.dataDir)
   t.match(identity, { nodeName: 'pi-1', apiUrl: door.url.origin, mqttUrl: 'mqtts://127.0.0.1:8883' })

@@ -58,7 +58,10 @@ test('a move that was rolled back fails with its reason', async (t) => {
 
 test('a person who stops watching does not stop the move, and can cancel it before the data is there', async (t) => {
   const going = fleet({ move: { to: 'pi-2', phase: 'copy' } })
-  t.match(await moveVolume('db', wish, watching([fleet(), going], 2)), /^The move continues\. To cancel it: .* db --cancel/)
+  t.match(
+    await moveVolume('db', wish, watching([fleet(), going], 2)),
+    /^The move continues\. To cancel it: .* db --cancel/,
+  )
   const watch = watching([going])
   t.match(await cancelMove('default/db', watch), /^The move to pi-2 is cancelled/)
   t.same(watch.written, [{ volume: 'pvc-1', 'bramble.dev/move-to': null }])

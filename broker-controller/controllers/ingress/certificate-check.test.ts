@@ -102,5 +102,7 @@ test('keys and signatures that OpenSSL refuses at security level 2 are refused',
   t.match(checkCertificate(tlsSecret('s', weakKeyCertificate, weakKey)), {
     problem: /RSA key of 1024 bits, not 2048 to 8192/,
   })
-  t.match(checkCertificate(tlsSecret('s', weakSignatureCertificate, weakSignatureKey)), { problem: /does not use SHA-256/ })
+  t.match(checkCertificate(tlsSecret('s', weakSignatureCertificate, weakSignatureKey)), {
+    problem: /does not use SHA-256/,
+  })
 })
