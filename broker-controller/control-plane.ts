@@ -60,6 +60,7 @@ import { replicationControllerStrategy } from './apiserver/kinds/workloads/repli
 import { statefulSetStrategy } from './apiserver/kinds/workloads/stateful-set.ts'
 import { localApiServices } from './apiserver/local-api-services.ts'
 import { type NamespaceDeletionNeeds, namespaceDeletion } from './apiserver/namespace-deletion.ts'
+import { policyStatusController } from './apiserver/policies/policy-status-controller.ts'
 import { type QuotaControllerNeeds, resourceQuotaController } from './apiserver/quota/quota-controller.ts'
 import type { ControllerConfiguration } from './configuration.ts'
 import {
@@ -67,7 +68,7 @@ import {
   namespaceAccessController,
 } from './controllers/access/namespace-access-controller.ts'
 import { roleAggregationController } from './controllers/access/role-aggregation-controller.ts'
-import { admissionPolicyController } from './controllers/admission-policy-controller.ts'
+
 import { autoscalerMetrics } from './controllers/autoscaling/autoscaler-metrics.ts'
 import { type AutoscalerNeeds, horizontalPodAutoscaler } from './controllers/autoscaling/horizontal-controller.ts'
 import { loadBalancerController } from './controllers/balancers/load-balancer-controller.ts'
@@ -181,7 +182,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     resourceQuotaController(needs),
     roleAggregationController(needs),
     flowSchemaController(needs),
-    admissionPolicyController(needs),
+    policyStatusController(needs),
     namespaceAccessController(needs),
     rebootController(needs),
     rebootRequestController(needs),

@@ -55,23 +55,19 @@ const SpecSchema = object('admissionregistration.v1.ValidatingAdmissionPolicySpe
 })
 export type AdmissionPolicySpec = Described<typeof SpecSchema>
 
+const ExpressionWarningSchema = object('admissionregistration.v1.ExpressionWarning', {
+  fieldRef: field(2, text),
+  warning: field(3, text),
+})
+export type ExpressionWarning = Described<typeof ExpressionWarningSchema>
+
 const StatusSchema = object('admissionregistration.v1.ValidatingAdmissionPolicyStatus', {
   observedGeneration: field(1, optional(integer)),
   typeChecking: field(
     2,
     optional(
       object('admissionregistration.v1.TypeChecking', {
-        expressionWarnings: field(
-          1,
-          optional(
-            list(
-              object('admissionregistration.v1.ExpressionWarning', {
-                fieldRef: field(2, text),
-                warning: field(3, text),
-              }),
-            ),
-          ),
-        ),
+        expressionWarnings: field(1, optional(list(ExpressionWarningSchema))),
       }),
     ),
   ),

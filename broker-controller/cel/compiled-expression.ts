@@ -12,11 +12,16 @@ export type Compiled = { readonly checked: Checked; readonly program: Program }
 
 /** The expression, or what is wrong with it as cel-go prints it. */
 export function compileExpression(source: string, variables: CelEnvironment['variables']): Compiled | string {
+  const checked = checkedExpression(source, variables)
+  return typeof checked === 'string' ? checked : { checked, program: programOf(checked) }
+}
+
+/** The same for one that is not to be evaluated. */
+export function checkedExpression(source: string, variables: CelEnvironment['variables']): Checked | string {
   try {
     const checked = checkExpression(parseExpression(source), { variables, functions: declaredFunctions() })
     const problems = 'problems' in checked ? checked.problems : literalProblems(checked)
-    if (problems.length > 0 || 'problems' in checked) return problemsText(source, problems)
-    return { checked, program: programOf(checked) }
+    return problems.length > 0 || 'problems' in checked ? problemsText(source, problems) : checked
   } catch (error) {
     if (error instanceof SourceError) return problemsText(source, [error.problem])
     throw error

@@ -1,6 +1,6 @@
 /** Expressions about a write, compiled (apiserver/pkg/admission/plugin/cel/compile.go). */
 import { type CelType, typeText } from '../../cel/checking/types.ts'
-import { compileExpression } from '../../cel/compiled-expression.ts'
+import { checkedExpression, compileExpression } from '../../cel/compiled-expression.ts'
 import type { Program } from '../../cel/program.ts'
 import { type DeclaredVariables, variableTypes } from './admission-variables.ts'
 
@@ -46,4 +46,11 @@ export function admissionExpression(
     }
   }
   return { source, type, program: made.program }
+}
+
+/** The type of what an expression evaluates to, or its problem as cel-go words it. */
+export function expressionType(source: string, declared: DeclaredVariables): CelType | { readonly problem: string } {
+  if (source.length > longestExpression) return { problem: `may not be more than ${longestExpression} characters` }
+  const checked = checkedExpression(source, variableTypes(declared))
+  return typeof checked === 'string' ? { problem: checked } : checked.type
 }

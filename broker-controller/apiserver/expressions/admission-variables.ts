@@ -68,6 +68,9 @@ export type DeclaredVariables = {
   readonly hasAuthorizer: boolean
   /** Types of the variables of the policy, by name; undefined: it can have none. */
   readonly composed?: ReadonlyMap<string, CelType>
+  /** Of `object` and `oldObject`, and of `params`; undefined: they may have any type. */
+  readonly object?: CelType | undefined
+  readonly params?: CelType | undefined
 }
 
 /** Variables of a webhook's match condition. */
@@ -76,13 +79,13 @@ export const conditionVariables: DeclaredVariables = { hasParams: false, hasAuth
 export const resourceCheckName = 'authorizer.requestResource'
 
 export function variableTypes(declared: DeclaredVariables): ReadonlyMap<string, CelType> {
-  const { hasParams, hasAuthorizer, composed } = declared
+  const { hasParams, hasAuthorizer, composed, object = dynType, params = dynType } = declared
   return new Map<string, CelType>([
-    ['object', dynType],
-    ['oldObject', dynType],
+    ['object', object],
+    ['oldObject', object],
     ['request', requestType],
     ['namespaceObject', namespaceType],
-    ...(hasParams ? ([['params', dynType]] as const) : []),
+    ...(hasParams ? ([['params', params]] as const) : []),
     ...(hasAuthorizer
       ? ([
           ['authorizer', opaqueType('kubernetes.authorization.Authorizer')],

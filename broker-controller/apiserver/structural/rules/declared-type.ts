@@ -38,17 +38,22 @@ export const largestRequest = 3 * 1024 * 1024
 
 /**
  * undefined: expressions cannot name it. `isResource`: the schema of a whole object, which has a name whatever the schema specifies.
- * `name`: of the type, in messages.
+ * `name`: of the type, in messages. `metadata`: of whole objects, also of those that stand in others.
  */
-export function declaredType(schema: JSONSchemaProps, isResource: boolean, name = 'selfType'): Declared | undefined {
+export function declaredType(
+  schema: JSONSchemaProps,
+  isResource: boolean,
+  name = 'selfType',
+  metadata: JSONSchemaProps = namesOnly,
+): Declared | undefined {
   if (schema['x-kubernetes-int-or-string']) {
     return { schema, type: dynType, least: 1, most: ofLength(schema.maxLength) ?? longestText }
   }
   switch (schema.type) {
     case 'array':
-      return declaredList(schema, name)
+      return declaredList(schema, name, metadata)
     case 'object':
-      return declaredObject(isResource ? withMeta(schema) : schema, name)
+      return declaredObject(isResource ? withMeta(schema, metadata) : schema, name, metadata)
     case 'string':
       return declaredText(schema)
     case 'boolean':
@@ -69,18 +74,18 @@ function ofLength(length: number | undefined): number | undefined {
   return length === undefined ? undefined : Math.max(0, length) * bytesPerCharacter
 }
 
-function declaredList(schema: JSONSchemaProps, name: string): Declared | undefined {
+function declaredList(schema: JSONSchemaProps, name: string, metadata: JSONSchemaProps): Declared | undefined {
   const items = schemaOfItems(schema)
-  const element = items && declaredType(items, isEmbedded(items), `${name}.@idx`)
+  const element = items && declaredType(items, isEmbedded(items), `${name}.@idx`, metadata)
   if (element === undefined) return undefined
   const most = schema.maxItems ?? Math.floor((largestRequest - 2) / (element.least + 1))
   return { schema, type: listType(element.type), element, least: 2, most: Math.max(0, most) }
 }
 
-function declaredObject(schema: JSONSchemaProps, name: string): Declared | undefined {
+function declaredObject(schema: JSONSchemaProps, name: string, metadata: JSONSchemaProps): Declared | undefined {
   const { additionalProperties, properties = {}, required = [] } = schema
   if (typeof additionalProperties === 'object') {
-    const element = declaredType(additionalProperties, isEmbedded(additionalProperties), `${name}.@elem`)
+    const element = declaredType(additionalProperties, isEmbedded(additionalProperties), `${name}.@elem`, metadata)
     if (element === undefined) return undefined
     const most = schema.maxProperties ?? Math.floor((largestRequest - 2) / (element.least + 6))
     return { schema, type: mapType(stringType, element.type), element, least: 2, most: Math.max(0, most) }
@@ -90,7 +95,7 @@ function declaredObject(schema: JSONSchemaProps, name: string): Declared | undef
   const mandatory = new Set(required)
   let least = 2
   for (const [field, own] of Object.entries(properties)) {
-    const declared = declaredType(own, isEmbedded(own), `${name}.${field}`)
+    const declared = declaredType(own, isEmbedded(own), `${name}.${field}`, metadata)
     if (declared === undefined) continue
     fields.set(field, declared)
     const escaped = escapedName(field)
@@ -106,9 +111,9 @@ function isEmbedded(schema: JSONSchemaProps): boolean {
 }
 
 const text: JSONSchemaProps = { type: 'string' }
+const namesOnly: JSONSchemaProps = { type: 'object', properties: { name: text, generateName: text } }
 
-function withMeta(schema: JSONSchemaProps): JSONSchemaProps {
-  const metadata = { type: 'object', properties: { name: text, generateName: text } }
+function withMeta(schema: JSONSchemaProps, metadata: JSONSchemaProps): JSONSchemaProps {
   return { ...schema, properties: { ...schema.properties, apiVersion: text, kind: text, metadata } }
 }
 
