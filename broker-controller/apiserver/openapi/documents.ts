@@ -6,10 +6,13 @@ import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import { bool, integer, list, object, optional, text } from '../../../api/schema.ts'
+import { systemClock } from '../../../daemon/clock.ts'
 import type { KindRegistry } from '../handlers/strategy.ts'
+import { inPieces } from '../handlers/turns.ts'
 import { reviewKinds } from '../reviews/review-kinds.ts'
 import { customType } from './custom-types.ts'
 import { type DescribedKind, listTypeName, pathsOf } from './operations.ts'
+import { protobufDocument } from './protobuf-document.ts'
 import { kindTypeName, wellKnownTypes } from './type-names.ts'
 import { type JsonSchema, type OpenApiVersion, type TypeRegistry, typeRegistry } from './type-schemas.ts'
 
@@ -26,6 +29,8 @@ export type OpenApiDocuments = {
   readonly ofGroup: (path: string) => Promise<OpenApiDocument> | undefined
   /** `/openapi/v2` in JSON. */
   readonly v2: () => Promise<OpenApiDocument>
+  /** The same in protobuf. */
+  readonly v2Protobuf: () => Promise<OpenApiDocument>
 }
 
 const byKinds = new WeakMap<KindRegistry['served'], OpenApiDocuments>()
@@ -59,7 +64,12 @@ function makeDocuments(groups: Groups, info: Info): OpenApiDocuments {
   return {
     ofGroup,
     index: () => once('index', () => indexOf(groups, info, ofGroup)),
-    v2: () => once('v2', () => wholeDocument(groups, info)),
+    v2: () => once('v2', async () => documentOf(await wholeDocument(groups, info))),
+    v2Protobuf: () =>
+      once('v2 protobuf', async () => {
+        const bytes = await inPieces(protobufDocument(await wholeDocument(groups, info)), systemClock)
+        return { bytes, hash: hashOf(bytes) }
+      }),
   }
 }
 
@@ -131,7 +141,7 @@ function groupDocument(group: readonly DescribedKind[], info: Info): JsonSchema 
   return { openapi: '3.0.0', info, paths: pathsOfGroup(group, 'v3'), components: { schemas: types.all() } }
 }
 
-async function wholeDocument(groups: Groups, info: Info): Promise<OpenApiDocument> {
+async function wholeDocument(groups: Groups, info: Info): Promise<JsonSchema> {
   const types = typeRegistry('v2')
   addAnswers(types)
   let paths: { readonly [path: string]: JsonSchema } = {}
@@ -143,7 +153,7 @@ async function wholeDocument(groups: Groups, info: Info): Promise<OpenApiDocumen
     paths = { ...paths, ...pathsOfGroup(group, 'v2') }
     await setImmediate()
   }
-  return documentOf({ swagger: '2.0', info, paths, definitions: types.all() })
+  return { swagger: '2.0', info, paths, definitions: types.all() }
 }
 
 function pathsOfGroup(

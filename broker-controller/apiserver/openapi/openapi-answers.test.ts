@@ -27,12 +27,18 @@ test('a document is kept for ever only under its own hash', async (t) => {
   t.notOk((await answered('hash=0')).isImmutable)
 })
 
-test('the whole document is JSON for a client that states nothing, and empty where protobuf is named first', async (t) => {
-  const kindOf = async (accept: string | undefined) => {
-    const request = { path: '/openapi/v2', query: new URLSearchParams(), accept, ifNoneMatch: undefined }
-    return (await openApiAnswer(request, { kinds: builtInKinds }, '0.1.0'))?.kind
+test('the whole document is JSON for a client that states nothing, and protobuf where that is named first', async (t) => {
+  const answerTo = async (accept: string | undefined, ifNoneMatch?: string) => {
+    const request = { path: '/openapi/v2', query: new URLSearchParams(), accept, ifNoneMatch }
+    const answer = await openApiAnswer(request, { kinds: builtInKinds }, '0.1.0')
+    if (answer?.kind !== 'document') throw new Error('no document')
+    return answer
   }
-  t.equal(await kindOf(undefined), 'document')
-  t.equal(await kindOf('*/*'), 'document')
-  t.equal(await kindOf('application/com.github.proto-openapi.spec.v2@v1.0+protobuf'), 'text')
+  t.equal((await answerTo(undefined)).contentType, 'application/json')
+  t.equal((await answerTo('*/*')).contentType, 'application/json')
+  const protobuf = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
+  const { contentType, bytes, etag } = await answerTo(protobuf)
+  t.equal(contentType, 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf')
+  t.ok(bytes.length > 10_000)
+  t.equal((await answerTo(protobuf, etag)).code, 304)
 })

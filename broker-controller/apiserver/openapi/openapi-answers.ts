@@ -21,7 +21,9 @@ export async function openApiAnswer(
   const { path, accept } = request
   const documents = openApiDocuments(needs.kinds, version)
   if (path === '/openapi/v2') {
-    return prefersProtobufDocument(accept) ? emptyProtobuf : documentAnswer(await documents.v2(), request)
+    return prefersProtobufDocument(accept)
+      ? documentAnswer(await documents.v2Protobuf(), request, protobufType)
+      : documentAnswer(await documents.v2(), request)
   }
   if (path === '/openapi/v3') return documentAnswer(withExtensions(await documents.index(), needs), request)
   const [, group] = /^\/openapi\/v3\/(.+)$/.exec(path) ?? []
@@ -44,24 +46,19 @@ function withExtensions(own: OpenApiDocument, { apiServices, extensions }: Disco
   return { bytes, hash: hashOf(bytes) }
 }
 
-/**
- * In protobuf the 2.0 document is empty, which is a valid one of no bytes: kubectl then leaves all validation to the
- * server, as it does for one that is not empty. The type is spelled with a dot: with the `@` of the request kubectl
- * cannot parse it.
- */
-const emptyProtobuf: ApiResponse = {
-  kind: 'text',
-  code: 200,
-  text: '',
-  contentType: 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
-}
+/** Spelled with a dot: with the `@` of the request kubectl cannot parse it. */
+const protobufType = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
 
 /** A document under its own hash never changes (kube-openapi, handler3: HandleGroupVersion). */
-function documentAnswer({ bytes, hash }: OpenApiDocument, { query, ifNoneMatch }: OpenApiRequest): ApiResponse {
+function documentAnswer(
+  { bytes, hash }: OpenApiDocument,
+  { query, ifNoneMatch }: OpenApiRequest,
+  contentType = 'application/json',
+): ApiResponse {
   const etag = `"${hash}"`
   const isImmutable = query.get('hash') === hash
   const code = matches(ifNoneMatch, etag) ? 304 : 200
-  return { kind: 'document', code, bytes, contentType: 'application/json', etag, isImmutable }
+  return { kind: 'document', code, bytes, contentType, etag, isImmutable }
 }
 
 /** `*`, or one of the tags of the list (RFC 9110, 13.1.2; weakly compared). */
