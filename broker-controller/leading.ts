@@ -253,6 +253,7 @@ function fleetLoops(
     ...controlLoops(
       {
         ...shared,
+        extensionContent: extensions.content,
         creation,
         scales,
         usage,

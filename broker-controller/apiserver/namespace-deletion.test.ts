@@ -4,6 +4,8 @@ import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { memoryStore } from '../store/memory-store.ts'
+import type { ExtensionContent } from './aggregator/extension-content.ts'
+import type { NamespaceContent } from './aggregator/namespace-content.ts'
 import { namespaceDeletion } from './namespace-deletion.ts'
 
 test('a namespace is deleted after its last pod', async (t) => {
@@ -127,4 +129,75 @@ test('what creates pods goes before the pods, and many pods go together, until t
   await clock.advance(1000)
   await running
   t.equal((await store.list('pods', 'team')).items.length, 1100, 'the end of the controller waits for no others')
+})
+
+test('what extension servers have there goes with the namespace, which waits for those that do not answer', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const flunders = { name: 'flunders', group: 'wardle.example.com' }
+  const answers: NamespaceContent[] = [
+    { remaining: [{ kind: flunders, finalizers: [[]] }], failures: [], undiscovered: [] },
+    { remaining: [], failures: [], undiscovered: ['wardle.example.com/v1'] },
+  ]
+  const asked: string[] = []
+  const extensionContent: ExtensionContent = {
+    async remove(namespace) {
+      asked.push(namespace)
+      return answers[0] ?? { remaining: [], failures: [], undiscovered: [] }
+    },
+  }
+  const log = quietLog(t)
+  const stopping = new AbortController()
+  const running = namespaceDeletion({ store, kinds: builtInKinds, extensionContent, clock, log }).run(stopping.signal)
+  const key = { namespace: '', name: 'team' }
+  const conditions = async () => (await store.get('namespaces', key))?.status?.conditions ?? []
+  await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'team', name: 'a' } })
+  await store.create('namespaces', {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: 'team', deletionTimestamp: '2026-01-01T00:00:00Z' },
+  })
+  await clock.advance(5_000)
+  t.match((await conditions())[3], {
+    type: 'NamespaceContentRemaining',
+    message: 'Some resources are remaining: flunders.wardle.example.com has 1 resource instances',
+  })
+  answers.shift()
+  await clock.advance(5_000)
+  t.match((await conditions())[0], {
+    type: 'NamespaceDeletionDiscoveryFailure',
+    status: 'True',
+    message: /^Discovery failed for some groups, 1 failing: .*: wardle\.example\.com\/v1: stale GroupVersion discovery/,
+  })
+  t.equal(await store.get('configmaps', { namespace: 'team', name: 'a' }), undefined, 'its own content is gone')
+  answers.shift()
+  await clock.advance(600_000)
+  t.equal(await store.get('namespaces', key), undefined)
+  t.same([...new Set(asked)], ['team'])
+  stopping.abort()
+  await running
+})
+
+test('an extension server that does not answer holds up no other namespace', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const stopping = new AbortController()
+  const extensionContent: ExtensionContent = {
+    async remove(namespace, signal) {
+      if (namespace === 'held') await clock.sleep(1_000_000, signal)
+      return { remaining: [], failures: [], undiscovered: [] }
+    },
+  }
+  const running = namespaceDeletion({ store, kinds: builtInKinds, extensionContent, clock, log: quietLog(t) }).run(
+    stopping.signal,
+  )
+  for (const name of ['held', 'team']) {
+    const metadata = { name, deletionTimestamp: '2026-01-01T00:00:00Z' }
+    await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata })
+  }
+  await clock.advance(5_000)
+  t.equal(await store.get('namespaces', { namespace: '', name: 'team' }), undefined)
+  t.ok(await store.get('namespaces', { namespace: '', name: 'held' }))
+  stopping.abort()
+  await running
 })

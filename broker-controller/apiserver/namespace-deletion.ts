@@ -10,17 +10,24 @@ import { workQueue } from '../../daemon/work-queue.ts'
 import { informer } from '../store/informer.ts'
 import { removeOrRewrite } from '../store/rewrite.ts'
 import type { Store } from '../store/store.ts'
+import type { ExtensionContent } from './aggregator/extension-content.ts'
+import type { NamespaceContent, RemainingContent } from './aggregator/namespace-content.ts'
 import { deleteEach } from './handlers/deleting.ts'
 import type { KindRegistry, KindStrategy } from './handlers/strategy.ts'
-import { deletionStatus, type NamespaceContent, type RemainingContent } from './namespace-status.ts'
+import { deletionStatus } from './namespace-status.ts'
 
 export type NamespaceDeletionNeeds = {
   readonly store: Store
   /** What may stand in a namespace. */
   readonly kinds: KindRegistry
+  /** Deletes what extension servers have there; undefined: there are none. */
+  readonly extensionContent?: ExtensionContent
   readonly clock: Clock
   readonly log: Log
 }
+
+/** An extension server that does not answer holds up the namespaces that are being looked at, and not the others (--concurrent-namespace-syncs). */
+const atOnce = 10
 
 /** Content that is left, such as pods within their grace period, is listed again after this time. */
 const pollMs = 1000
@@ -34,7 +41,7 @@ export function namespaceDeletion(needs: NamespaceDeletionNeeds): Loop {
       const namespaces = informer(needs, 'namespaces', (present) => {
         if (present?.metadata.deletionTimestamp !== undefined) queue.add(present.metadata.name)
       })
-      await Promise.all([namespaces.run(signal), runController(emptier(needs), queue, log, signal)])
+      await Promise.all([namespaces.run(signal), runController(emptier(needs), queue, log, signal, atOnce)])
     },
   }
 }
@@ -47,12 +54,19 @@ function emptier(needs: NamespaceDeletionNeeds): Controller {
       const key = { namespace: '', name }
       const namespace = await store.get('namespaces', key)
       if (namespace?.metadata.deletionTimestamp === undefined) return undefined
-      const content = await removeContents(name, needs, signal)
+      const own = await removeContents(name, needs, signal)
+      const others = signal.aborted ? undefined : await needs.extensionContent?.remove(name, signal)
       // What is left was not tried: the next controller goes on.
       if (signal.aborted) return undefined
+      const content = {
+        remaining: [...own.remaining, ...(others?.remaining ?? [])],
+        failures: [...own.failures, ...(others?.failures ?? [])],
+        undiscovered: others?.undiscovered ?? [],
+      }
       const status = deletionStatus(namespace.status, content, rfc3339(needs.clock.wallMs()))
       if (status !== namespace.status) await store.updateStatus('namespaces', { ...namespace, status })
-      if (content.failures.length > 0) throw new Error(content.failures.join(', ')) // logged, and repeated with a growing pause
+      const failures = [...content.failures, ...content.undiscovered.map((version) => `${version} does not answer`)]
+      if (failures.length > 0) throw new Error(failures.join(', ')) // logged, and repeated with a growing pause
       if (content.remaining.length > 0) return { requeueAfterMs: pollMs }
       const isGone = await removeOrRewrite(needs, 'namespaces', {
         key,
@@ -100,7 +114,7 @@ async function removeContents(
   namespace: string,
   needs: NamespaceDeletionNeeds,
   signal: AbortSignal,
-): Promise<NamespaceContent> {
+): Promise<Omit<NamespaceContent, 'undiscovered'>> {
   const remaining: RemainingContent[] = []
   const failures: string[] = []
   for (const kind of inDeletionOrder(needs.kinds.all.filter(({ namespaced }) => namespaced))) {

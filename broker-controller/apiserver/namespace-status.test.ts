@@ -9,6 +9,7 @@ const byType = ({ conditions = [] }: ReturnType<typeof deletionStatus>, type: st
 const left = (finalizers?: readonly (readonly string[])[]) => ({
   remaining: finalizers === undefined ? [] : [{ kind: pods, finalizers }],
   failures: [],
+  undiscovered: [],
 })
 
 test('content and finalizers that remain are counted by name', async (t) => {
@@ -16,7 +17,11 @@ test('content and finalizers that remain are counted by name', async (t) => {
     { kind: pods, finalizers: [[], ['a.example/hold']] },
     { kind: leases, finalizers: [['a.example/hold', 'b.example/hold']] },
   ]
-  const status = deletionStatus({ phase: 'Active' }, { remaining, failures: [] }, '2026-01-01T00:00:00Z')
+  const status = deletionStatus(
+    { phase: 'Active' },
+    { remaining, failures: [], undiscovered: [] },
+    '2026-01-01T00:00:00Z',
+  )
   t.equal(status.phase, 'Terminating')
   t.match(byType(status, 'NamespaceContentRemaining'), {
     status: 'True',
@@ -59,4 +64,17 @@ test('content that cannot be deleted is a condition with the failures in order',
     message: 'All content successfully deleted, may be waiting on finalization',
     lastTransitionTime: '2026-01-01T00:00:09Z',
   })
+})
+
+test('versions of extension servers that do not answer are a condition in the words of client-go', async (t) => {
+  const undiscovered = ['b.example.com/v1', 'a.example.com/v1']
+  const status = deletionStatus(undefined, { ...left(), undiscovered }, '2026-01-01T00:00:00Z')
+  const stale = (version: string) => `${version}: stale GroupVersion discovery: ${version}`
+  t.match(byType(status, 'NamespaceDeletionDiscoveryFailure'), {
+    status: 'True',
+    reason: 'DiscoveryFailed',
+    message: `Discovery failed for some groups, 2 failing: unable to retrieve the complete list of server APIs: ${stale('a.example.com/v1')}, ${stale('b.example.com/v1')}`,
+  })
+  const answered = deletionStatus(status, left(), '2026-01-01T00:00:09Z')
+  t.match(byType(answered, 'NamespaceDeletionDiscoveryFailure'), { status: 'False', reason: 'ResourcesDiscovered' })
 })

@@ -1,18 +1,6 @@
 /** The conditions of a namespace during its deletion (pkg/controller/namespace/deletion/status_condition_utils.go). */
 import type { Namespace } from '../../api/namespace.ts'
-import type { Resource } from '../../api/resources.ts'
-
-/** Objects of one kind that are still in the namespace: the finalizers of each. */
-export type RemainingContent = {
-  readonly kind: Pick<Resource, 'name' | 'group'>
-  readonly finalizers: readonly (readonly string[])[]
-}
-
-export type NamespaceContent = {
-  readonly remaining: readonly RemainingContent[]
-  /** Why objects could not be deleted, one text for a kind. */
-  readonly failures: readonly string[]
-}
+import type { NamespaceContent, RemainingContent } from './aggregator/namespace-content.ts'
 
 type NamespaceStatus = NonNullable<Namespace['status']>
 type NamespaceCondition = NonNullable<NamespaceStatus['conditions']>[number]
@@ -20,12 +8,13 @@ type NamespaceCondition = NonNullable<NamespaceStatus['conditions']>[number]
 /** The status of a namespace that is being deleted; the same object where nothing changed. `now`: RFC 3339. */
 export function deletionStatus(
   status: Namespace['status'],
-  { remaining, failures }: NamespaceContent,
+  { remaining, failures, undiscovered }: NamespaceContent,
   now: string,
 ): NamespaceStatus {
   const present = status?.conditions ?? []
   const wanted = [
-    ...discoveryConditions,
+    discoveryCondition(undiscovered),
+    parsingCondition,
     failureCondition(failures),
     contentCondition(remaining),
     finalizersCondition(remaining),
@@ -45,21 +34,25 @@ function isSame(a: NamespaceCondition, b: NamespaceCondition): boolean {
   return a.status === b.status && a.reason === b.reason && a.message === b.message
 }
 
-/** They are never True: all kinds are known. */
-const discoveryConditions: readonly NamespaceCondition[] = [
-  {
-    type: 'NamespaceDeletionDiscoveryFailure',
-    status: 'False',
-    reason: 'ResourcesDiscovered',
-    message: 'All resources successfully discovered',
-  },
-  {
-    type: 'NamespaceDeletionGroupVersionParsingFailure',
-    status: 'False',
-    reason: 'ParsedGroupVersions',
-    message: 'All legacy kube types successfully parsed',
-  },
-]
+/** As client-go words what aggregated discovery shows as stale (discovery/aggregated_discovery.go, StaleGroupVersionError). */
+function discoveryCondition(undiscovered: readonly string[]): NamespaceCondition {
+  const type = 'NamespaceDeletionDiscoveryFailure'
+  if (undiscovered.length === 0) {
+    return { type, status: 'False', reason: 'ResourcesDiscovered', message: 'All resources successfully discovered' }
+  }
+  const stale = undiscovered.map((version) => `${version}: stale GroupVersion discovery: ${version}`).sort()
+  const why = `unable to retrieve the complete list of server APIs: ${stale.join(', ')}`
+  const message = `Discovery failed for some groups, ${stale.length} failing: ${why}`
+  return { type, status: 'True', reason: 'DiscoveryFailed', message }
+}
+
+/** It is never True: all versions are parsed when they are registered. */
+const parsingCondition: NamespaceCondition = {
+  type: 'NamespaceDeletionGroupVersionParsingFailure',
+  status: 'False',
+  reason: 'ParsedGroupVersions',
+  message: 'All legacy kube types successfully parsed',
+}
 
 function failureCondition(failures: readonly string[]): NamespaceCondition {
   const type = 'NamespaceDeletionContentFailure'

@@ -2,6 +2,7 @@
 import type { APIService } from '../../../api/registration/api-service.ts'
 import type { KindRegistry } from '../handlers/strategy.ts'
 import type { ApiServices } from './api-services.ts'
+import type { ExtensionResource } from './extension-documents.ts'
 
 export type DiscoveryNeeds = {
   readonly kinds: KindRegistry
@@ -21,5 +22,5 @@ export interface ExtensionDiscovery {
 export type DiscoveredVersion = {
   /** Stale: its server does not answer at the moment. */
   readonly freshness: 'Current' | 'Stale'
-  readonly resources: readonly object[]
+  readonly resources: readonly ExtensionResource[]
 }

@@ -20,7 +20,7 @@ import type { ExtensionAnswer, ExtensionServers } from './extension-servers.ts'
 
 export type ExtensionDiscoveryNeeds = {
   readonly apiServices: ApiServices
-  readonly servers: Pick<ExtensionServers, 'get'>
+  readonly servers: Pick<ExtensionServers, 'ask'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -102,12 +102,12 @@ type Found = Pick<Kept, 'resources' | 'hash'>
 
 async function documentsOf(
   apiService: StoredApiService,
-  servers: Pick<ExtensionServers, 'get'>,
+  servers: Pick<ExtensionServers, 'ask'>,
   signal: AbortSignal,
 ): Promise<Found> {
   const { group = '', version = '' } = apiService.spec
   const read = async (path: string, accept: string, mostBytes: number) =>
-    documentIn(await servers.get(apiService, path, { accept, mostBytes, signal }))
+    documentIn(await servers.ask(apiService, path, { accept, mostBytes, signal }))
   const json = 'application/json'
   const aggregated = await read('/apis', [...aggregatedForms, json].join(','), mostDiscoveryBytes)
   const resources =

@@ -16,6 +16,7 @@ import { serviceConnections } from '../proxy/service-connections.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { aggregatedRouteOf } from './aggregated-route.ts'
 import { followApiServices } from './api-services.ts'
+import { extensionContent } from './extension-content.ts'
 import { extensionDiscovery } from './extension-discovery.ts'
 import { extensionProxy } from './extension-proxy.ts'
 import { extensionServers } from './extension-servers.ts'
@@ -338,13 +339,31 @@ test('a discovery of 10 MB, of small pieces, or without end is given up', async 
   const [remote] = apiServices.remotes()
   if (remote === undefined) throw new Error('It is gone')
   const get = (path: string) =>
-    servers.get(remote, path, { accept: 'application/json', mostBytes: 1024 * 1024, signal })
+    servers.ask(remote, path, { accept: 'application/json', mostBytes: 1024 * 1024, signal })
   await t.rejects(get('/large'), /the answer is longer than 1048576 bytes/)
   await t.rejects(get('/pieces'), /the answer comes in too many small pieces/)
   await t.rejects(get('/hints'), /too many 1xx informational responses/)
   await t.rejects(get('/switch'))
   await t.rejects(get('/closed'))
   t.match(await get('/apis'), { code: 200 })
+})
+
+test('the objects of a namespace are deleted by this API itself, and those of others stay', async (t) => {
+  const { ask, server, servers, apiServices, signal } = await aWardle(t)
+  for (const place of ['default/a', 'default/b', 'other/c']) {
+    const [namespace, name] = place.split('/')
+    const body = { ...flunder, metadata: { name } }
+    await ask('POST', `${wardlePath}/namespaces/${namespace}/flunders`, { body }).then(textOf)
+  }
+  const resources = [{ resource: 'flunders', scope: 'Namespaced', verbs: ['list', 'delete'] }]
+  const discovery = { versionOf: () => ({ freshness: 'Current' as const, resources }) }
+  const content = extensionContent({ apiServices, discovery, servers })
+  t.same(await content.remove('default', signal), { remaining: [], failures: [], undiscovered: [] })
+  const left = JSON.parse(await ask('GET', `${wardlePath}/flunders`).then(textOf))
+  t.match(left.items, [{ metadata: { namespace: 'other', name: 'c' } }])
+  t.equal(left.items.length, 1)
+  const deletion = server.seen.find(({ method }) => method === 'DELETE')
+  t.match(deletion?.headers, { 'x-remote-user': 'system:kube-aggregator', 'content-type': 'application/json' })
 })
 
 test('an anonymous client stays anonymous', async (t) => {

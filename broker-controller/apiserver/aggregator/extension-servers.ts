@@ -27,11 +27,19 @@ export interface ExtensionServers {
   connect(apiService: StoredApiService, sender: StreamSender): Promise<Duplex>
   /** How its server proves who it is, and what this API shows to it. */
   trust(apiService: StoredApiService): Promise<ServerTrust>
-  /** One GET by this API itself, within 5 s and so many bytes. Rejects with what went wrong. */
-  get(apiService: StoredApiService, path: string, more: GetOptions): Promise<ExtensionAnswer>
+  /** One request by this API itself, within 5 s and so many bytes. Rejects with what went wrong. */
+  ask(apiService: StoredApiService, path: string, more: AskOptions): Promise<ExtensionAnswer>
 }
 
-export type GetOptions = { readonly accept: string; readonly mostBytes: number; readonly signal: AbortSignal }
+export type AskOptions = {
+  readonly accept: string
+  readonly mostBytes: number
+  readonly signal: AbortSignal
+  /** undefined: GET. */
+  readonly method?: 'GET' | 'DELETE'
+  /** In JSON. */
+  readonly body?: object
+}
 
 /** It has all rights, so that an answer depends on the server only (remote_available_controller.go). */
 const aggregator: Identity = { user: 'system:kube-aggregator', groups: ['system:masters'] }
@@ -57,7 +65,7 @@ export function extensionServers({ connections, client }: ExtensionServerNeeds):
       const secureContext = await contextOf(spec)
       return { secureContext, servername: hostOf(spec), rejectUnauthorized: spec.insecureSkipTLSVerify !== true }
     },
-    get: (apiService, path, { accept, mostBytes, signal }) =>
+    ask: (apiService, path, { signal, ...asked }) =>
       withDeadline(answerMs, signal, async (own) => {
         const connection = await servers.connect(apiService, { identity: aggregator, signal: own })
         connection.on('error', () => undefined) // what reads it fails
@@ -65,7 +73,7 @@ export function extensionServers({ connections, client }: ExtensionServerNeeds):
         own.addEventListener('abort', stop, { once: true })
         try {
           const stream = await encryptedConnection(connection, await servers.trust(apiService))
-          return await answerTo(stream, path, { accept, mostBytes, host: hostOf(apiService.spec) })
+          return await answerTo(stream, path, { ...asked, host: hostOf(apiService.spec) })
         } finally {
           own.removeEventListener('abort', stop)
           connection.destroy()
@@ -80,13 +88,19 @@ export function hostOf({ service }: APIServiceSpec): string {
   return `${service?.name ?? ''}.${service?.namespace ?? ''}.svc`
 }
 
-type Asked = Pick<GetOptions, 'accept' | 'mostBytes'> & { readonly host: string }
+type Asked = Omit<AskOptions, 'signal'> & { readonly host: string }
 
-function answerTo(stream: Duplex, path: string, { accept, mostBytes, host }: Asked): Promise<ExtensionAnswer> {
+function answerTo(
+  stream: Duplex,
+  path: string,
+  { method = 'GET', accept, body, mostBytes, host }: Asked,
+): Promise<ExtensionAnswer> {
+  const text = body === undefined ? '' : JSON.stringify(body)
+  const length = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(text))]
   const own = ['Host', host, 'Accept', accept, 'User-Agent', 'bramble-controller-aggregator', 'Connection', 'close']
   return new Promise((resolve, reject) => {
-    const headers = withRemoteUser(own, aggregator)
-    const asked = request({ createConnection: () => stream, method: 'GET', path, headers })
+    const headers = withRemoteUser([...own, ...(text === '' ? [] : length)], aggregator)
+    const asked = request({ createConnection: () => stream, method, path, headers })
     limitInformational(asked)
     // Not once: it may fail again while its socket is torn down.
     asked.on('error', reject)
@@ -102,7 +116,7 @@ function answerTo(stream: Duplex, path: string, { accept, mostBytes, host }: Ask
       answer.once('end', () => resolve({ code: answer.statusCode ?? 0, body: bytes.take() }))
     })
     stream.once('close', () => reject(new Error('the connection was closed')))
-    asked.end()
+    asked.end(text)
   })
 }
 

@@ -6,6 +6,7 @@ import type { Store } from '../../store/store.ts'
 import type { ServiceConnections } from '../proxy/service-connections.ts'
 import type { ApiServices } from './api-services.ts'
 import { extensionAuthentication } from './extension-authentication.ts'
+import { extensionContent } from './extension-content.ts'
 import { extensionDiscovery } from './extension-discovery.ts'
 import { extensionProxy } from './extension-proxy.ts'
 import { extensionServers } from './extension-servers.ts'
@@ -28,10 +29,12 @@ export type ExtensionNeeds = {
 export function openExtensions({ apiServices, connections, proxy, clientAuthorities, ...needs }: ExtensionNeeds) {
   const servers = extensionServers({ connections, client: proxy.client })
   const proxyAuthority = async () => (await proxy.authority()).certificate
+  const discovery = extensionDiscovery({ ...needs, apiServices, servers })
   return {
     servers,
     authentication: extensionAuthentication({ ...needs, clientAuthorities, proxyAuthority }),
-    discovery: extensionDiscovery({ ...needs, apiServices, servers }),
+    discovery,
+    content: extensionContent({ apiServices, discovery, servers }),
     proxy: extensionProxy({ ...needs, servers }),
   }
 }

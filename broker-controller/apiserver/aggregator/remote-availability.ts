@@ -19,7 +19,7 @@ import { boundedReason, type ExtensionServers, hostOf } from './extension-server
 export type RemoteAvailabilityNeeds = {
   readonly store: Store
   readonly apiServices: ApiServices
-  readonly servers: Pick<ExtensionServers, 'get'>
+  readonly servers: Pick<ExtensionServers, 'ask'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -140,7 +140,7 @@ async function availabilityOf(
 /** undefined: its server answers where each has to. */
 async function discoveryFailure(
   apiService: StoredApiService,
-  servers: Pick<ExtensionServers, 'get'>,
+  servers: Pick<ExtensionServers, 'ask'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { group = '', version = '', service } = apiService.spec
@@ -148,7 +148,7 @@ async function discoveryFailure(
   const url = `https://${hostOf(apiService.spec)}:${service?.port ?? 443}${path}`
   const failure = (because: string) => boundedReason(`failing or missing response from ${url}: ${because}`)
   try {
-    const { code } = await servers.get(apiService, path, { accept: 'application/json', mostBytes, signal })
+    const { code } = await servers.ask(apiService, path, { accept: 'application/json', mostBytes, signal })
     return code >= 200 && code < 300 ? undefined : failure(`bad status from ${url}: ${code}`)
   } catch (error) {
     return failure(messageOf(error))
