@@ -1,6 +1,9 @@
 import { type Test, test } from 'tap'
+import { ApiError } from '../../../api/api-error.ts'
 import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
+import type { ResourceName } from '../../../api/resources.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
+import type { Scales } from '../autoscaling/scales.ts'
 import { disruptionController } from './disruption-controller.ts'
 
 const budget: PodDisruptionBudget = {
@@ -77,4 +80,57 @@ test('an eviction that was granted and never happened is forgotten after two min
   t.match(await status(world), { disruptionsAllowed: 1, currentHealthy: 2 })
   t.equal((await status(world))?.disruptedPods, undefined)
   t.match(await world.reasons('a'), ['NotDeleted'])
+})
+
+test('the share of a budget is one of the pods that a custom kind wants, and none may go while that cannot be read', async (t) => {
+  const world = fleet(t, 'Reconcile failed')
+  let failure: ApiError | undefined
+  let asked = 0
+  const scales: Pick<Scales, 'get'> = {
+    async get(namespace, { name = '' }) {
+      asked += 1
+      if (failure !== undefined) throw failure
+      const metadata = { name, namespace, uid: 'u', resourceVersion: '1', creationTimestamp: '' }
+      const scale = { metadata, spec: { replicas: 3 }, status: { replicas: 3 } }
+      return {
+        resource: 'shops.example.com' as ResourceName,
+        scale: { ...scale, apiVersion: 'autoscaling/v1', kind: 'Scale' },
+      }
+    },
+  }
+  const owner = { apiVersion: 'example.com/v1', kind: 'Shop', name: 'shop', uid: 'u', controller: true }
+  const owned = (name: string) => ({ ...web(name), metadata: { ownerReferences: [owner] } })
+  await world.store.create('poddisruptionbudgets', budget)
+  t.teardown(world.start(disruptionController({ ...world, scales })))
+  await world.run(owned('a'))
+  await world.run(owned('b'))
+  await world.pass(1)
+  t.match(await status(world), { expectedPods: 2, disruptionsAllowed: 1 })
+  t.equal(asked, 0, 'a number of pods is no share')
+  const share = async (maxUnavailable: number) => {
+    const before = await world.store.get('poddisruptionbudgets', key)
+    if (before === undefined) throw new Error('no budget')
+    const { selector } = budget.spec ?? {}
+    await world.store.update('poddisruptionbudgets', {
+      ...before,
+      spec: { maxUnavailable, ...(selector && { selector }) },
+    })
+    await world.pass(1)
+  }
+  await share(2)
+  t.match(await status(world), { expectedPods: 3, currentHealthy: 2, desiredHealthy: 1, disruptionsAllowed: 1 })
+  failure = new ApiError('InternalError', 'the spec replicas field ".spec.replicas" does not exist')
+  await share(3)
+  t.match(await status(world), {
+    observedGeneration: 2,
+    disruptionsAllowed: 0,
+    conditions: [{ type: 'DisruptionAllowed', status: 'False', reason: 'SyncFailed', message: failure.message }],
+  })
+  failure = undefined
+  await world.pass(600, 60)
+  t.match(await status(world), {
+    observedGeneration: 3,
+    disruptionsAllowed: 2,
+    conditions: [{ reason: 'SufficientPods', message: '' }],
+  })
 })

@@ -3,6 +3,7 @@ import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { labelMatcher, requirementsOf } from '../../../api/selectors.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
+import { messageOf } from '../../../daemon/errors.ts'
 import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
@@ -12,10 +13,10 @@ import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredPod } from '../../store/store.ts'
-import { countBudget, countsDifferently, withStatus } from './disruption.ts'
-import { expectedPodsOf } from './owner-scale.ts'
+import { countBudget, countsByScale, countsDifferently, failedStatus, withStatus } from './disruption.ts'
+import { expectedPodsOf, type OwnerScaleNeeds } from './owner-scale.ts'
 
-export type DisruptionNeeds = {
+export type DisruptionNeeds = OwnerScaleNeeds & {
   readonly store: Store
   readonly events: EventRecorder
   readonly clock: Clock
@@ -36,7 +37,8 @@ export function disruptionController(needs: DisruptionNeeds): Loop {
   return { name: 'disruption', run: (signal) => runDisruption(needs, signal) }
 }
 
-async function runDisruption({ store, events, clock, log }: DisruptionNeeds, signal: AbortSignal): Promise<void> {
+async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promise<void> {
+  const { store, events, clock, log } = needs
   const queue = workQueue(clock)
   /** By namespace, then by the budget's key: a change of a pod concerns the budgets of its namespace only. */
   const selected = new Map<string, Map<string, Selected>>()
@@ -84,15 +86,14 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
     if (budget?.isRead === false) await readPods(namespace, budget)
     let next: ReturnType<typeof countBudget> | undefined
     let counted: ReadonlyMap<string, StoredPod> = new Map()
-    const selectedPods = [...(budgetsOf(namespace).get(key)?.pods.values() ?? [])]
-    const wanted = await expectedPodsOf(store, selectedPods)
+    const wanted = await wantedPods(key)
     await rewrite({ store, clock }, 'poddisruptionbudgets', {
       key: { namespace, name },
       part: 'status',
       change: (budget) => {
         const known = budgetsOf(namespace).get(key)
         // It was changed meanwhile: the next visit reads its pods.
-        if (known?.isRead === false) return undefined
+        if (known?.isRead === false || (wanted === undefined && countsByScale(budget))) return undefined
         counted = known?.pods ?? counted
         const nowMs = clock.wallMs()
         next = countBudget(budget, [...counted.values()], nowMs, rfc3339(nowMs), wanted)
@@ -103,6 +104,22 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
       await recordNotDeleted(counted.get(keyText({ namespace, name: pod })), key)
     const lookAgainMs = next?.lookAgainMs
     return lookAgainMs === undefined ? undefined : { requeueAfterMs: Math.max(1, lookAgainMs - clock.wallMs()) }
+  }
+
+  /** Their number, for a budget that is a part of it. Where it cannot be read nothing is evicted until it can. */
+  const wantedPods = async (key: string): Promise<number | undefined> => {
+    const { namespace, name } = keyFrom(key)
+    const budget = budgets.get({ namespace, name })
+    if (budget === undefined || !countsByScale(budget)) return undefined
+    try {
+      return await expectedPodsOf(needs, [...(budgetsOf(namespace).get(key)?.pods.values() ?? [])])
+    } catch (error) {
+      await rewrite({ store, clock }, 'poddisruptionbudgets', {
+        ...{ key: { namespace, name }, part: 'status' },
+        change: (present) => withStatus(present, failedStatus(present, messageOf(error), rfc3339(clock.wallMs()))),
+      })
+      throw error
+    }
   }
 
   const recordNotDeleted = async (pod: StoredPod | undefined, budget: string) => {

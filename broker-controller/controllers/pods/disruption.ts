@@ -55,7 +55,7 @@ export function countBudget(
     currentHealthy,
     desiredHealthy,
     expectedPods,
-    conditions: conditionsOf(budget, disruptionsAllowed > 0, now),
+    conditions: conditionsOf(budget, disruptionsAllowed > 0 ? allowed : notAllowed, now),
   }
   return {
     status,
@@ -90,9 +90,19 @@ function desiredOf(
   return minAvailable === undefined ? 0 : scaledShare(minAvailable, expectedPods, 'up')
 }
 
-function conditionsOf(budget: PodDisruptionBudget, isAllowed: boolean, now: string) {
+/** For a budget whose pods cannot be counted: none may be evicted (failSafe in pkg/controller/disruption/disruption.go). */
+export function failedStatus(budget: PodDisruptionBudget, message: string, now: string): PodDisruptionBudgetStatus {
+  const conditions = conditionsOf(budget, { status: 'False', reason: 'SyncFailed', message }, now)
+  return { currentHealthy: 0, desiredHealthy: 0, expectedPods: 0, ...budget.status, disruptionsAllowed: 0, conditions }
+}
+
+type Allowance = { readonly status: 'True' | 'False'; readonly reason: string; readonly message: string }
+const allowed: Allowance = { status: 'True', reason: 'SufficientPods', message: '' }
+const notAllowed: Allowance = { status: 'False', reason: 'InsufficientPods', message: '' }
+
+function conditionsOf(budget: PodDisruptionBudget, allowance: Allowance, now: string) {
   const type = 'DisruptionAllowed'
-  const status = isAllowed ? 'True' : 'False'
+  const { status, reason, message } = allowance
   const present = budget.status?.conditions ?? []
   const earlier = present.find((condition) => condition.type === type)
   const since = earlier?.status === status ? earlier.lastTransitionTime : undefined
@@ -104,8 +114,8 @@ function conditionsOf(budget: PodDisruptionBudget, isAllowed: boolean, now: stri
       status,
       ...(budget.metadata.generation !== undefined && { observedGeneration: budget.metadata.generation }),
       lastTransitionTime: since ?? now,
-      reason: isAllowed ? 'SufficientPods' : 'InsufficientPods',
-      message: '',
+      reason,
+      message,
     },
   ] as const
 }

@@ -1,8 +1,11 @@
 import { test } from 'tap'
+import { ApiError } from '../../../api/api-error.ts'
+import type { ResourceName } from '../../../api/resources.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { AnyStored } from '../../store/store.ts'
+import type { Scales } from '../autoscaling/scales.ts'
 import { expectedPodsOf } from './owner-scale.ts'
 
 const template = { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'c', image: 'i' }] } }
@@ -33,10 +36,43 @@ test('pods are expected by the scale of their controllers, others as they are', 
     spec: { replicas: 2, selector, template },
   })
   const of = (name: string, owner: AnyStored) => aPod({ name, metadata: { ownerReferences: refer(owner) } })
-  t.equal(await expectedPodsOf(store, [of('a', set), of('b', set)]), 5, 'those of the Deployment, once')
-  t.equal(await expectedPodsOf(store, [of('a', set), of('c', alone)]), 7)
-  t.equal(await expectedPodsOf(store, [aPod(), of('c', alone)]), 3)
+  t.equal(await expectedPodsOf({ store }, [of('a', set), of('b', set)]), 5, 'those of the Deployment, once')
+  t.equal(await expectedPodsOf({ store }, [of('a', set), of('c', alone)]), 7)
+  t.equal(await expectedPodsOf({ store }, [aPod(), of('c', alone)]), 3)
   const gone = { ...alone, metadata: { ...alone.metadata, uid: 'other' } }
-  t.equal(await expectedPodsOf(store, [of('d', gone)]), 1, 'a controller that is gone has no scale')
-  t.equal(await expectedPodsOf(store, []), 0)
+  t.equal(await expectedPodsOf({ store }, [of('d', gone)]), 1, 'a controller that is gone has no scale')
+  t.equal(await expectedPodsOf({ store }, []), 0)
+})
+
+test('pods of a custom kind are expected by its scale, and counted where it has none', async (t) => {
+  const store = memoryStore({ clock: fakeClock() })
+  const asked: string[] = []
+  const get: Scales['get'] = async (namespace, { apiVersion, kind, name }) => {
+    asked.push(`${namespace} ${apiVersion} ${kind} ${name}`)
+    if (name === 'gone') throw new ApiError('NotFound', 'shops.example.com "gone" not found')
+    if (kind === 'Stranger') throw new Error('no matches for kind "Stranger" in group "example.com"')
+    if (name === 'broken') throw new ApiError('InternalError', 'conversion webhook failed')
+    const spec = name === 'empty' ? {} : { spec: { replicas: 5 } }
+    const metadata = { name, namespace, uid: name, resourceVersion: '1', creationTimestamp: '' }
+    return {
+      resource: 'shops.example.com' as ResourceName,
+      scale: { apiVersion: 'autoscaling/v1', kind: 'Scale', metadata, ...spec, status: { replicas: 2 } },
+    }
+  }
+  const of = (owner: string, { kind = 'Shop', uid = owner } = {}) =>
+    aPod({
+      name: 'a',
+      metadata: { ownerReferences: [{ apiVersion: 'example.com/v1', kind, name: owner, uid, controller: true }] },
+    })
+  const expected = (...pods: readonly ReturnType<typeof aPod>[]) => expectedPodsOf({ store, scales: { get } }, pods)
+  t.equal(await expected(of('web'), of('web')), 5)
+  t.same(asked, ['default example.com/v1 Shop web'], 'once for all its pods')
+  t.equal(await expected(of('empty')), 0, 'as it reads')
+  t.equal(await expected(of('web', { uid: 'of an earlier one' }), of('gone'), of('a', { kind: 'Stranger' })), 3)
+  t.equal(await expectedPodsOf({ store }, [of('web')]), 1)
+  await t.rejects(expected(of('broken')), /conversion webhook failed/)
+  asked.length = 0
+  const daemon = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true }
+  t.equal(await expected(aPod({ metadata: { ownerReferences: [daemon] } })), 1)
+  t.same(asked, [], 'what is built in is in the store')
 })
