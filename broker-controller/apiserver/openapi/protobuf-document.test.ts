@@ -12,7 +12,7 @@ import {
   messageList,
   oneMessage,
   textValue,
-} from '../../store/etcd/protobuf/protobuf-codec.ts'
+} from '../../../daemon/protobuf/protobuf-codec.ts'
 import { inPieces } from '../handlers/turns.ts'
 import { openApiDocuments } from './documents.ts'
 import { protobufDocument } from './protobuf-document.ts'

@@ -9,7 +9,7 @@ import {
   writeBytes,
   writeVarint,
   written,
-} from '../../store/etcd/protobuf/protobuf-bytes.ts'
+} from '../../../daemon/protobuf/protobuf-bytes.ts'
 
 /** In front of what was written before; nothing where the value has another type. */
 type Write = (to: BytesWriter, number: number, value: unknown) => void
