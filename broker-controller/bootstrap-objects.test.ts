@@ -73,17 +73,17 @@ test('the class local-path is made once, and is the default unless there is one'
   const isDefault = 'storageclass.kubernetes.io/is-default-class'
   const store = memoryStore({ clock })
   const key = { namespace: '', name: 'local-path' }
-  await ensureLocalClass(store)
+  await ensureLocalClass(store, clock)
   t.equal(await store.get('storageclasses', key), undefined, 'not before the namespaces')
   await ensureNamespaces(store)
-  await ensureLocalClass(store)
+  await ensureLocalClass(store, clock)
   t.match(await store.get('storageclasses', key), {
     metadata: { annotations: { [isDefault]: 'true' } },
     provisioner: 'bramble.dev/local-path',
     volumeBindingMode: 'WaitForFirstConsumer',
   })
   await store.delete('storageclasses', key)
-  await ensureLocalClass(store)
+  await ensureLocalClass(store, clock)
   t.equal(await store.get('storageclasses', key), undefined, 'its owner deleted it')
 
   const other = memoryStore({ clock })
@@ -93,7 +93,7 @@ test('the class local-path is made once, and is the default unless there is one'
     ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', metadata },
     provisioner: 'example.com/disk',
   })
-  await ensureLocalClass(other)
+  await ensureLocalClass(other, clock)
   t.equal((await other.get('storageclasses', key))?.metadata.annotations, undefined)
 })
 

@@ -6,7 +6,7 @@ import { systemPriorityClasses } from '../api/priority-class.ts'
 import { localProvisioner } from '../api/storage/pools.ts'
 import { defaultStorageClass, type StorageClass } from '../api/storage/storage-class.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
-import { type Clock, systemClock } from '../daemon/clock.ts'
+import type { Clock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import type { Loop } from '../daemon/run.ts'
 import { ensureDefaultRoles } from './access/reconcile-roles.ts'
@@ -17,12 +17,12 @@ import { isWithoutRoom, type Store } from './store/store.ts'
 const namespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 
 /** All of them, and the roles of Kubernetes. */
-export async function ensureFleetObjects(store: Store): Promise<void> {
+export async function ensureFleetObjects(store: Store, clock: Clock): Promise<void> {
   await ensureNamespaces(store)
   await ensurePriorityClasses(store)
   await ensureFlowControl(store)
-  await ensureDefaultRoles({ store, clock: systemClock })
-  await ensureLocalClass(store)
+  await ensureDefaultRoles({ store, clock })
+  await ensureLocalClass(store, clock)
 }
 
 export interface BootstrapObjects extends Loop {
@@ -36,7 +36,7 @@ export function bootstrapObjects({ store, clock, log }: { store: Store; clock: C
   let isIncomplete = false
   const ensure = async () => {
     try {
-      await ensureFleetObjects(store)
+      await ensureFleetObjects(store, clock)
       if (isIncomplete) log.info('The new objects of the fleet are created')
       isIncomplete = false
     } catch (error) {
@@ -102,7 +102,7 @@ const localClass: StorageClass = {
 const classMadeAnnotation = 'bramble.dev/made-storage-class'
 
 /** Once in the life of a store: a class that its owner deleted, or that is not the default any more, stays so. */
-export async function ensureLocalClass(store: Store): Promise<void> {
+export async function ensureLocalClass(store: Store, clock: Clock): Promise<void> {
   const key = { namespace: '', name: 'kube-system' }
   const system = await store.get('namespaces', key)
   if (system === undefined || system.metadata.annotations?.[classMadeAnnotation] !== undefined) return
@@ -116,7 +116,7 @@ export async function ensureLocalClass(store: Store): Promise<void> {
       metadata: { ...metadata, name, ...(isDefault && annotations && { annotations }) },
     })
   }
-  await rewrite({ store, clock: systemClock }, 'namespaces', {
+  await rewrite({ store, clock }, 'namespaces', {
     key,
     change: (found) => ({
       ...found,

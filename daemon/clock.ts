@@ -8,6 +8,8 @@ export interface Clock {
   wallMs(): number
   /** Resolves after `ms`, or at once when `signal` aborts. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Jitter of waits, from 0 to less than 1, so that a simulated clock decides all of a wait. Default: Math.random. */
+  readonly random?: () => number
 }
 
 /** Limit of Node's timers: one set for longer fires at once. */

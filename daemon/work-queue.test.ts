@@ -140,3 +140,18 @@ test('a key that fails comes back later each time, and starts over after a succe
   stop.abort()
   await keys.next()
 })
+
+test('the wait after a failure is drawn from the randomness of the clock, where it has one', async (t) => {
+  const drawn = (random: () => number) => {
+    const queue = workQueue({ ...fakeClock(), random })
+    return queue.failed('a')
+  }
+  t.equal(
+    drawn(() => 0.5),
+    100,
+  )
+  t.equal(
+    drawn(() => 0.25),
+    50,
+  )
+})

@@ -27,7 +27,7 @@ const retry = { firstMs: 200, maxMs: 30_000 }
 /** Why a timer ended. It is never read: without a reason Node.js makes an error for each abort, with its stack. */
 const replaced = 'replaced'
 
-export function workQueue(clock: Clock, random: () => number = Math.random): WorkQueue {
+export function workQueue(clock: Clock, random: () => number = clock.random ?? Math.random): WorkQueue {
   /** Since when, on the monotonic clock. */
   const ready = new Map<string, number>()
   const visiting = new Set<string>()

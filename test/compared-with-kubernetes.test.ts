@@ -15,7 +15,7 @@ test('the API answers as kube-apiserver 1.32, but for documented differences', a
   const readiness = standardChecks({ store, clock, isEtcd: false })
   const api = await startApi({ log: quietLog(t), over: { store, readiness } })
   t.teardown(api.stop)
-  await ensureFleetObjects(store)
+  await ensureFleetObjects(store, clock)
   const admin = await readKubeconfig(join(api.folder, 'admin.kubeconfig'))
   const answers = await answersTo(apiInputs, inputSender(admin))
   for (const [index, { name, expected, differs }] of apiInputs.entries()) {

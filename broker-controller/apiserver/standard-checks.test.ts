@@ -37,7 +37,7 @@ test('hooks pass once the objects of the fleet are there, and stay so', async (t
     return results.flat()
   }
   t.same(await failing(), hooks)
-  await ensureFleetObjects(store)
+  await ensureFleetObjects(store, clock)
   t.same(await failing(), [])
   await store.delete('priorityclasses', { namespace: '', name: 'system-node-critical' })
   t.same(await failing(), [])

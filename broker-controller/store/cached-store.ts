@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/api-error.ts'
 import { isCustomName, type Resource, type ResourceName, type ResourceRegistry } from '../../api/resources.ts'
+import { uuidOf } from '../../api/text/uuid.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { type AnyStoredObject, created, type DraftChange, deleted, keyOf, statusUpdated, updated } from './changes.ts'
 import { eachChange } from './each-change.ts'
@@ -120,12 +121,4 @@ export function cachedStore({ resources, cache, writer, clock, random, limits }:
       cache.close()
     },
   }
-}
-
-/** A version 4 UUID made of the given randomness. */
-function uuidOf(random: () => number): string {
-  const hex = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16))
-  hex[12] = '4'
-  hex[16] = ((Number.parseInt(hex[16] ?? '0', 16) & 3) | 8).toString(16)
-  return hex.join('').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }

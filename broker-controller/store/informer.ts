@@ -120,7 +120,7 @@ export function informer<R extends ResourceName>(
         } catch (error) {
           if (!isApiError(error)) throw error
           if (isApiError(error, 'Expired')) continue
-          const retryInMs = backoffMs(failures++, retry, Math.random)
+          const retryInMs = backoffMs(failures++, retry, clock.random ?? Math.random)
           log.warn('Watch failed', { resource, retryInMs: Math.round(retryInMs), error })
           await clock.sleep(retryInMs, signal)
         }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
-import { eachInTurns, yieldTurn } from './turn-limit.ts'
+import { eachInTurns, measureTurnsBy, yieldTurn } from './turn-limit.ts'
 
 /** Work that takes this long, and waits for nothing. */
 function busy(ms: number): void {
@@ -70,4 +70,22 @@ test('each of many items is handled once and in order, with turns of others betw
   isOver = true
   t.same(handled, items)
   t.ok(turns >= 3, `${turns} turns`)
+})
+
+test('a clock that stands still divides no work, until the turns are measured as before', async (t) => {
+  const inOneTurn = async () => {
+    let turns = 0
+    const count = setImmediate(() => turns++)
+    await yieldTurn()
+    busy(20)
+    await yieldTurn()
+    clearImmediate(count)
+    return turns === 0
+  }
+  await delay(20)
+  const stop = measureTurnsBy(() => 0)
+  t.ok(await inOneTurn())
+  stop()
+  await delay(20)
+  t.notOk(await inOneTurn())
 })

@@ -5,6 +5,21 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 const longestMs = 10
 
 let startedMs: number | undefined
+let nowMs = () => performance.now()
+
+/**
+ * Measures turns by this clock until the function that it returns is called. One that stands still during a turn divides no work, so a
+ * simulation repeats the order of everything.
+ */
+export function measureTurnsBy(monotonicMs: () => number): () => void {
+  const before = nowMs
+  nowMs = monotonicMs
+  startedMs = undefined
+  return () => {
+    nowMs = before
+    startedMs = undefined
+  }
+}
 
 /**
  * Resolves at once in a turn that is short so far, else in one of the next: resolved promises alone never end a turn. A turn counts
@@ -23,7 +38,7 @@ export async function eachInTurns<T>(items: Iterable<T>, act: (item: T) => void)
 }
 
 function turnMs(): number {
-  const now = performance.now()
+  const now = nowMs()
   if (startedMs === undefined) {
     startedMs = now
     // Due before anything of the next turn. A setImmediate comes after those that were there first: they would have a limit of their own.

@@ -1,5 +1,6 @@
 /** The messages of a node on its connection topic: online, the reason of a disconnect, and the last will. */
 import type { ConnectionMessage } from '../../../api/topics.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import { within } from '../../../daemon/deadline.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Leave } from '../../node/connection/control-plane.ts'
@@ -11,6 +12,7 @@ export type ConnectionMessagesNeeds = {
   readonly facts: Pick<ConnectionMessage, 'bootID' | 'agentVersion' | 'references' | 'leaseDurationSeconds'>
   /** The reason of an agent that stops, and for how long. */
   readonly leave: (() => Promise<Leave>) | undefined
+  readonly clock: Clock
   readonly log: Log
 }
 
@@ -34,6 +36,7 @@ export function connectionMessages({
   topic,
   facts,
   leave: finalLeave,
+  clock,
   log,
 }: ConnectionMessagesNeeds): ConnectionMessages {
   let leaving: Leave | undefined
@@ -47,7 +50,7 @@ export function connectionMessages({
   /** Published within 2 s, or logged: a broker that hangs delays no shutdown. */
   const publishInTime = async (published: Promise<void>): Promise<boolean> => {
     try {
-      await within(goodbyeMs, 'The broker did not acknowledge the goodbye', published)
+      await within(goodbyeMs, 'The broker did not acknowledge the goodbye', published, clock)
       return true
     } catch (error) {
       log.warn('Goodbye not published', { error })
@@ -59,7 +62,7 @@ export function connectionMessages({
   const lastLeave = async (): Promise<Leave> => {
     const otherwise = leaving ?? { reason: 'agent-stopped' }
     if (finalLeave === undefined) return otherwise
-    return await within(leaveMs, 'No reason for the stop', finalLeave()).catch(() => otherwise)
+    return await within(leaveMs, 'No reason for the stop', finalLeave(), clock).catch(() => otherwise)
   }
 
   return {

@@ -9,6 +9,7 @@ import { type ServerChoice, serverChoice } from '../../node/connection/controlle
 import type { ControllerTerms } from '../../node/connection/controller-terms.ts'
 import { type LinkGuard, linkGuard } from '../../node/connection/link-guard.ts'
 import { linkOutages } from '../../node/connection/link-outages.ts'
+import type { NetworkState } from '../../node/connection/network-state.ts'
 import { againWhenNetworkComesUp, networkWatch, reconnectWaitMs } from '../../node/connection/reconnect-wait.ts'
 import { replacedLinks } from '../../node/connection/replaced-links.ts'
 import { readNetworkState } from '../kernel/network-changes.ts'
@@ -21,7 +22,17 @@ export type MqttConnectionNeeds = {
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
+  /** Default: MQTT over TLS. */
+  readonly transport?: MqttTransport
 }
+
+/** How the broker is reached, and the state of the network that leads to it. */
+export type MqttTransport = {
+  readonly openLink: typeof openLink
+  readonly networkState: (root: string) => Promise<NetworkState>
+}
+
+const overTls: MqttTransport = { openLink, networkState: readNetworkState }
 
 export type MqttConnectionSettings = {
   readonly nodeName: string
@@ -71,7 +82,7 @@ const severalConnectMs = 5_000
 const stableMs = 10_000
 
 export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnectionSettings): MqttConnection {
-  const { terms, session, will, clock, random, log } = needs
+  const { terms, session, will, clock, random, log, transport = overTls } = needs
   const { root = '/' } = settings
   let credentials: NodeCredentials = settings
   let reconnect: () => void = () => undefined
@@ -84,13 +95,17 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
     log,
   })
   const replaced = replacedLinks({ clock, log })
-  const network = networkWatch({ clock, random, network: () => readNetworkState(root) })
+  const network = networkWatch({ clock, random, network: () => transport.networkState(root) })
 
   const open = (signal: AbortSignal): Promise<MqttLink> => {
     const { keepaliveSeconds } = terms
     // Each attempt uses the credentials of its time: they may change while one hangs.
     const attempt = (own: AbortSignal) =>
-      openLink(linkSettings({ keepaliveSeconds, ...settings, ...credentials }, choice, will), session.receive, own)
+      transport.openLink(
+        linkSettings({ keepaliveSeconds, ...settings, ...credentials }, choice, will),
+        session.receive,
+        own,
+      )
     return againWhenNetworkComesUp(network, attempt, signal)
   }
 

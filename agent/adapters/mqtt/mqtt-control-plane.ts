@@ -8,7 +8,12 @@ import { controllerTerms } from '../../node/connection/controller-terms.ts'
 import { leaseMessages } from '../../node/connection/lease-messages.ts'
 import { connectionMessages } from './connection-messages.ts'
 import { contentsReport } from './contents-report.ts'
-import { type ConnectionSession, type MqttConnectionSettings, mqttConnection } from './mqtt-connection.ts'
+import {
+  type ConnectionSession,
+  type MqttConnectionSettings,
+  type MqttTransport,
+  mqttConnection,
+} from './mqtt-connection.ts'
 import type { MqttLink } from './mqtt-link.ts'
 import { nodeTopics } from './node-topics.ts'
 import { receivedMessages } from './received-messages.ts'
@@ -21,6 +26,8 @@ export type MqttControlPlaneNeeds = {
   readonly log: Log
   /** Called when the agent stops: the reason, and for how long. */
   readonly leave?: () => Promise<Leave>
+  /** How the broker is reached. Default: MQTT over TLS. */
+  readonly transport?: MqttTransport
 }
 
 export type MqttControlPlaneSettings = MqttConnectionSettings & {
@@ -42,7 +49,7 @@ export interface MqttControlPlane extends ControlPlane {
 }
 
 export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttControlPlaneSettings): MqttControlPlane {
-  const { clock, random, log } = needs
+  const { clock, log } = needs
   const { nodeName, bootID, agentVersion, leaseDurationSeconds, warningsOnly = false } = settings
   const topics = nodeTopics(nodeName)
   const terms = controllerTerms(leaseDurationSeconds ?? usualLeaseDurationSeconds)
@@ -57,6 +64,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       ...(leaseDurationSeconds !== undefined && { leaseDurationSeconds }),
     },
     leave: needs.leave,
+    clock,
     log,
   })
   const contents = contentsReport(topics.contents, () => listener?.heldContents?.())
@@ -117,7 +125,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       return received.epoch
     },
   }
-  const connection = mqttConnection({ terms, session, will: messages.will, clock, random, log }, settings)
+  const connection = mqttConnection({ ...needs, terms, session, will: messages.will }, settings)
 
   return {
     ...reports,

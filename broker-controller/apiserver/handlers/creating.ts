@@ -76,7 +76,7 @@ export async function makeObject(
   const prepare = () => {
     const named = withName(placed, needs.random)
     const mutated = admission.mutate?.(named) ?? named
-    const facts = { nowMs: needs.clock.wallMs(), requester: identity }
+    const facts = { nowMs: needs.clock.wallMs(), requester: identity, newUID: needs.newUID }
     const prepared = prepareForCreate(kind, mutated, facts, managersOf(named))
     const problem = node !== undefined && kind.nodeRestriction?.problem(node, prepared, undefined, restriction)
     if (problem) throw forbid(kind, named.metadata.name ?? '', problem)

@@ -147,6 +147,8 @@ export type CreateFacts = {
   readonly requester: Identity
   /** It existed in the store before a restore: what happened to it in its life is kept. */
   readonly restored?: true
+  /** Makes the uid of an object whose fields have it. Default: randomUUID. */
+  readonly newUID?: (() => string) | undefined
 }
 
 export type UpdateFacts<T> = { readonly old: T; readonly requester: Identity; readonly subresource: string }
@@ -346,6 +348,8 @@ export type ResourceNeeds = {
   /** For lines that a client can cause; undefined: they are not limited. */
   readonly limited?: LimitedLog
   readonly random: () => number
+  /** Default: randomUUID. */
+  readonly newUID?: () => string
   readonly services: ServiceNetwork
   /** undefined: those of a fleet whose nodes reach no pods of each other. */
   readonly addressRules?: AddressRules

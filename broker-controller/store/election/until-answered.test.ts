@@ -32,7 +32,7 @@ for (const happens of [true, false]) {
     const origin = { id: 'a', acceptsCheckpoints: true, sinceMs: clock.wallMs() }
     const info = { server: 'https://a:6443', mqttPort: 8883, trusted: '', caHash: 'aa' }
     const steps = [
-      () => ensureFleetObjects(store),
+      () => ensureFleetObjects(store, clock),
       () => beginIssuedCertificates(shared, 'aa'),
       () => openCheckpointWindow(shared, origin),
       () => ensureClusterInfo(shared, info),

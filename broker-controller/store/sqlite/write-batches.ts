@@ -19,7 +19,7 @@ import type { VersionCounter } from './version-counter.ts'
 
 export type WriteBatchesNeeds = {
   readonly path: string
-  readonly file: SqliteFile
+  readonly file: Pick<SqliteFile, 'write' | 'reserve' | 'close' | 'freePages'>
   /** undefined: growth is refused by no lack of room. */
   readonly guard?: DiskGuard | undefined
   readonly versions: VersionCounter
@@ -136,7 +136,13 @@ function isDurable(resource: ResourceName, key: ObjectKey, change: Change, part:
 }
 
 /** The bytes of the change. Throws StoreFullError where the disk has no room for them. */
-function admitted(guard: DiskGuard, file: SqliteFile, batch: Batch, change: Change, part: 'whole' | 'status'): number {
+function admitted(
+  guard: DiskGuard,
+  file: WriteBatchesNeeds['file'],
+  batch: Batch,
+  change: Change,
+  part: 'whole' | 'status',
+): number {
   if (change.type === 'DELETED') return 0
   const bytes = Buffer.byteLength(jsonOf(change.object))
   guard.admit(() => growthOf(change, part), batch.bytes + bytes, file.freePages)

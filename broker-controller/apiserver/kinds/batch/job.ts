@@ -28,8 +28,8 @@ export const jobStrategy: KindStrategy<Job> = {
     const spec = withJobSpecDefaults(job.spec)
     return { ...job, spec, ...(isUnlabelled && { metadata: { ...job.metadata, labels: templateLabels } }) }
   },
-  prepareForCreate: ({ status: _, ...job }) =>
-    withSelector({ ...job, metadata: { ...job.metadata, uid: randomUUID() } }),
+  prepareForCreate: ({ status: _, ...job }, { newUID = randomUUID }) =>
+    withSelector({ ...job, metadata: { ...job.metadata, uid: newUID() } }),
   validateCreate: (job) => jobProblems(job, true),
   warningsOnCreate: ({ metadata, spec }) => [
     ...podNamesWarnings(metadata.name ?? ''),
