@@ -19,7 +19,7 @@ export type Source = { readonly imports: readonly SourceImport[]; readonly usesP
 /** `to` is a path from the repository's root, or the name of a package. */
 export type SourceImport = { readonly to: string; readonly typesOnly: boolean }
 
-const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'scripts', 'bench', 'test']
+const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'scripts', 'bench', 'sim', 'test']
 const starts = /^node:child_process$|^test\/support\/missing-parts\.ts$/
 
 /** Constants, settings with a default and what is under way can be read in a shared process. */
@@ -85,7 +85,7 @@ function isOrUses(
 }
 
 function isForTests(path: string): boolean {
-  return /\.test\.ts$|\/testing\/|^(test|bench)\//.test(path)
+  return /\.test\.ts$|\/testing\/|^(test|bench|sim)\//.test(path)
 }
 
 function pathOf(from: string, name: string): string {

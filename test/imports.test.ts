@@ -50,8 +50,8 @@ const wrong: readonly Wrong[] = [
   },
   {
     from: /^(agent|broker-controller)\//,
-    to: /^(scripts|test|bench)\//,
-    why: 'programs do not import scripts, tests or benchmarks',
+    to: /^(scripts|test|bench|sim)\//,
+    why: 'programs do not import scripts, tests, benchmarks or the simulator',
   },
   {
     from: /^agent\/(?!main\.ts|assembly\/|doctor\/adapters\/)/,

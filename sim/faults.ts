@@ -1,0 +1,107 @@
+/** The faults of a world: each begins, lasts for a while and ends. */
+import type { Story } from './story/story.ts'
+import type { RandomSource } from './world/random-source.ts'
+import type { World, WorldNode } from './world/world.ts'
+
+export type Fault = {
+  readonly kind: string
+  /** Faults of one target exclude each other. */
+  readonly target: string
+  readonly ms: number
+  begin(): void
+  end(): void
+}
+
+const controller = 'controller'
+
+/** The next fault. */
+export function drawFault(world: World, random: RandomSource): Fault {
+  const ms = random.isTrue(0.3) ? random.between(300_000, 700_000) : random.between(1_000, 120_000)
+  const node = random.pick(world.nodes)
+  const kinds: readonly (() => Fault)[] = [
+    () => partition(world, node, 'both', ms),
+    () => partition(world, node, random.pick(['to', 'from'] as const), ms),
+    () => ({ kind: 'the power is cut', target: node.name, ms, begin: node.powerCut, end: node.powerOn }),
+    () => ({
+      ...{ kind: 'the agent is killed', target: node.name, ms: Math.min(ms, 10_000) },
+      begin: () => node.agent.end('killed'),
+      end: node.agent.start,
+    }),
+    () => engineFault(node, random.isTrue(0.5), ms),
+    () => ({ kind: 'Docker hangs', target: node.name, ms, begin: node.engine.hang, end: node.engine.resume }),
+    () => ({
+      ...{ kind: 'the controller is killed', target: controller, ms: Math.min(ms, 10_000) },
+      begin: () => world.controller.end('killed'),
+      end: world.controller.start,
+    }),
+    () => {
+      const { powerCut, powerOn } = world.controller
+      return { kind: 'the power is cut', target: controller, ms, begin: powerCut, end: powerOn }
+    },
+    () => cutAtWrite(world, random.isTrue(0.5), ms),
+    () => ({
+      ...{ kind: 'packets are slow', target: 'network', ms },
+      begin: () => world.network.slowDown(random.between(5, 50)),
+      end: () => world.network.slowDown(1),
+    }),
+  ]
+  return random.pick(kinds)()
+}
+
+function partition({ network }: World, { name }: WorldNode, way: 'both' | 'to' | 'from', ms: number): Fault {
+  const paths = (
+    [
+      [name, controller, 'to'],
+      [controller, name, 'from'],
+    ] as const
+  ).filter(([, , direction]) => way === 'both' || way === direction)
+  return {
+    kind: way === 'both' ? 'the network is cut' : `packets ${way} the controller are lost`,
+    ...{ target: name, ms },
+    begin: () => {
+      for (const [from, to] of paths) network.cut(from, to)
+    },
+    end: () => {
+      for (const [from, to] of paths) network.heal(from, to)
+    },
+  }
+}
+
+function engineFault({ name, engine }: WorldNode, keeps: boolean, ms: number): Fault {
+  const kind = keeps ? 'Docker dies, its containers run on' : 'Docker dies with its containers'
+  return { kind, target: name, ms, begin: () => engine.die(keeps), end: engine.start }
+}
+
+function cutAtWrite({ controller: { file, powerCut, powerOn } }: World, isWritten: boolean, ms: number): Fault {
+  const kind = `the power is cut ${isWritten ? 'after' : 'before'} the next write of the store`
+  const end = () => {
+    file.disarm()
+    powerOn()
+  }
+  return { kind, target: controller, ms, begin: () => file.cutAtNextWrite(isWritten, powerCut), end }
+}
+
+/** Begins faults at random until `untilMs`, and ends each of them. */
+export async function runFaults(world: World, random: RandomSource, story: Story, untilMs: number): Promise<void> {
+  const { time } = world
+  const busy = new Set<string>()
+  const running = new Set<Promise<void>>()
+  const run = async ({ kind, target, ms, begin, end }: Fault) => {
+    busy.add(target)
+    story.note(target, `FAULT ${kind}, for ${Math.round(ms / 1000)} s`)
+    begin()
+    world.recordHealth()
+    await time.passed(ms)
+    story.note(target, `END OF ${kind}`)
+    end()
+    world.recordHealth()
+    busy.delete(target)
+  }
+  while (time.nowMs < untilMs) {
+    await time.passed(random.between(1_000, 90_000))
+    const fault = drawFault(world, random)
+    if (busy.has(fault.target)) continue
+    running.add(run(fault))
+  }
+  await Promise.all(running)
+}

@@ -1,0 +1,100 @@
+/** After the faults everything is as the manifests say, and nothing is left over. */
+import type { RuntimeContainer } from '../../agent/pods/runtime/runtime.ts'
+import type { Node } from '../../api/node.ts'
+import type { Pod } from '../../api/pod.ts'
+import type { Workload } from '../people/workloads.ts'
+
+export type EndState = {
+  readonly wanted: readonly Workload[]
+  /** What is stored, by kind. */
+  readonly stored: (resource: string) => readonly StoredThing[]
+  /** The containers of each node. */
+  readonly containers: ReadonlyMap<string, readonly RuntimeContainer[]>
+}
+
+export type StoredThing = {
+  readonly metadata: { readonly name: string; readonly uid?: string; readonly deletionTimestamp?: string }
+  readonly spec?: unknown
+  readonly status?: unknown
+}
+
+type Counts = { readonly [name: string]: number | undefined }
+
+/** What is not yet as it should be. */
+export function endProblems({ wanted, stored, containers }: EndState): readonly string[] {
+  const pods = stored('pods') as readonly (Pod & StoredThing)[]
+  return [
+    ...wanted.flatMap((workload) => workloadProblems(workload, stored(workload.resource))),
+    ...['deployments', 'statefulsets', 'jobs'].flatMap((resource) => unwanted(resource, wanted, stored(resource))),
+    ...(stored('nodes') as readonly (Node & StoredThing)[]).flatMap(nodeProblems),
+    ...pods.flatMap(podProblems),
+    ...[...containers].flatMap(([node, found]) => containerProblems(node, found, pods)),
+  ]
+}
+
+function workloadProblems({ resource, name, manifest }: Workload, present: readonly StoredThing[]): readonly string[] {
+  const found = present.find(({ metadata }) => metadata.name === name)
+  if (found === undefined) return [`${resource} ${name} is missing`]
+  const [spec, status] = [found.spec as Counts, found.status as Counts | undefined]
+  if (resource === 'jobs') {
+    const completions = Number(manifest.spec['completions'])
+    return status?.['succeeded'] === completions
+      ? []
+      : [`job ${name}: ${status?.['succeeded'] ?? 0} of ${completions} completed`]
+  }
+  const replicas = Number(manifest.spec['replicas'])
+  return [
+    ...(spec['replicas'] === replicas
+      ? []
+      : [`${resource} ${name}: ${spec['replicas']} replicas, ${replicas} were asked for`]),
+    ...['replicas', 'readyReplicas', 'availableReplicas', 'updatedReplicas'].flatMap((field) => {
+      const count = status?.[field] ?? 0
+      return count === replicas ? [] : [`${resource} ${name}: ${field} is ${count} of ${replicas}`]
+    }),
+  ]
+}
+
+function unwanted(resource: string, wanted: readonly Workload[], present: readonly StoredThing[]): readonly string[] {
+  return present
+    .filter(({ metadata }) => !wanted.some((one) => one.resource === resource && one.name === metadata.name))
+    .map(({ metadata }) => `${resource} ${metadata.name} was deleted, and is there`)
+}
+
+function nodeProblems({ metadata, spec, status }: Node & StoredThing): readonly string[] {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.status
+  return [
+    ...(ready === 'True' ? [] : [`node ${metadata.name}: Ready is ${ready}`]),
+    ...(spec?.taints ?? []).map(({ key }) => `node ${metadata.name} has the taint ${key}`),
+  ]
+}
+
+function podProblems({ metadata, spec, status }: Pod & StoredThing): readonly string[] {
+  if (metadata.deletionTimestamp !== undefined) return [`pod ${metadata.name} is being deleted`]
+  if (spec.nodeName === undefined) return [`pod ${metadata.name} has no node`]
+  const { phase } = status ?? {}
+  return phase === 'Running' || phase === 'Succeeded' || phase === 'Failed' ? [] : [`pod ${metadata.name} is ${phase}`]
+}
+
+function containerProblems(
+  node: string,
+  found: readonly RuntimeContainer[],
+  pods: readonly (Pod & StoredThing)[],
+): readonly string[] {
+  const here = pods.filter(({ spec }) => spec.nodeName === node)
+  const strays = found
+    .filter(({ identity }) => !here.some(({ metadata }) => metadata.uid === identity.podUID))
+    .map(
+      ({ identity, state }) =>
+        `${node}: container ${identity.containerName || 'sandbox'} (${state}) of pod ${identity.podName} is left over`,
+    )
+  const missing = here.flatMap(({ metadata, status }) => {
+    const running = found.filter(
+      ({ identity, state }) => identity.podUID === metadata.uid && identity.kind === 'container' && state === 'running',
+    )
+    const expected = status?.phase === 'Running' ? 1 : 0
+    return running.length === expected
+      ? []
+      : [`${node}: ${running.length} running containers of pod ${metadata.name}, which is ${status?.phase}`]
+  })
+  return [...strays, ...missing]
+}

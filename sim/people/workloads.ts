@@ -1,0 +1,57 @@
+/** The manifests that the user of the world applies. */
+import type { AnyObject } from '../../api/meta.ts'
+
+export type Manifest = AnyObject & { readonly spec: { readonly [field: string]: unknown } }
+
+/** The path of the list of its kind, below /apis or /api. */
+export type Workload = {
+  readonly path: string
+  readonly resource: string
+  readonly name: string
+  readonly manifest: Manifest
+}
+
+export const image = 'app:1'
+
+function template(name: string, command: readonly string[], more: { readonly [field: string]: unknown } = {}) {
+  return {
+    metadata: { labels: { app: name } },
+    spec: {
+      automountServiceAccountToken: false,
+      terminationGracePeriodSeconds: 5,
+      containers: [{ name: 'main', image, imagePullPolicy: 'IfNotPresent', command }],
+      ...more,
+    },
+  }
+}
+
+/** It ends when it is asked to. */
+const serving = ['sh', '-c', 'trap "exit 0" TERM; sleep 1000000']
+
+export function deployment(name: string, replicas: number): Workload {
+  const manifest = {
+    ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name, namespace: 'default' } },
+    spec: { replicas, selector: { matchLabels: { app: name } }, template: template(name, serving) },
+  }
+  return { path: '/apis/apps/v1/namespaces/default/deployments', resource: 'deployments', name, manifest }
+}
+
+export function statefulSet(name: string, replicas: number): Workload {
+  const manifest = {
+    ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name, namespace: 'default' } },
+    spec: { replicas, serviceName: name, selector: { matchLabels: { app: name } }, template: template(name, serving) },
+  }
+  return { path: '/apis/apps/v1/namespaces/default/statefulsets', resource: 'statefulsets', name, manifest }
+}
+
+/** Each pod works for so many seconds. */
+export function job(name: string, completions: number, seconds: number): Workload {
+  const manifest = {
+    ...{ apiVersion: 'batch/v1', kind: 'Job', metadata: { name, namespace: 'default' } },
+    spec: {
+      ...{ completions, parallelism: 2, backoffLimit: 1_000 },
+      template: template(name, ['work', String(seconds), '0'], { restartPolicy: 'OnFailure' }),
+    },
+  }
+  return { path: '/apis/batch/v1/namespaces/default/jobs', resource: 'jobs', name, manifest }
+}

@@ -1,0 +1,190 @@
+/** The controller of the world: the API, the messages of nodes, the controllers and the scheduler, over the store on the disk of its machine. */
+import { createPrivateKey } from 'node:crypto'
+import { uuidOf } from '../../api/text/uuid.ts'
+import { openAuthorizer } from '../../broker-controller/apiserver/access/authorizer.ts'
+import type { RequestNeeds } from '../../broker-controller/apiserver/api-request.ts'
+import { controllerCreation } from '../../broker-controller/apiserver/handlers/controller-creation.ts'
+import { controllerScales } from '../../broker-controller/apiserver/handlers/controller-scales.ts'
+import { serviceNetwork } from '../../broker-controller/apiserver/handlers/service-network.ts'
+import { liveKinds } from '../../broker-controller/apiserver/kinds/custom/live-kinds.ts'
+import { podSecurityAdmission } from '../../broker-controller/apiserver/pod-security/pod-security-admission.ts'
+import { usageLedger } from '../../broker-controller/apiserver/quota/quota-ledger.ts'
+import { parseYamlBody } from '../../broker-controller/apiserver/wire/yaml-body.ts'
+import { ensureFleetObjects } from '../../broker-controller/bootstrap-objects.ts'
+import { nodeInbox } from '../../broker-controller/broker/inbox/node-inbox.ts'
+import { nodeOutbox } from '../../broker-controller/broker/outbox/node-outbox.ts'
+import { volumesOutbox } from '../../broker-controller/broker/outbox/volumes-outbox.ts'
+import { controllerConfiguration, emptyControllerConfiguration } from '../../broker-controller/configuration.ts'
+import { builtInKinds, controlLoops } from '../../broker-controller/control-plane.ts'
+import { sessionBoard } from '../../broker-controller/sessions/session-board.ts'
+import { cachedStore } from '../../broker-controller/store/cached-store.ts'
+import type { AnyStoredObject } from '../../broker-controller/store/changes.ts'
+import { openCheckpointWindow } from '../../broker-controller/store/checkpoints/checkpoint-window.ts'
+import { contentProver } from '../../broker-controller/store/checkpoints/content-proof.ts'
+import { openRestoreHold } from '../../broker-controller/store/checkpoints/restore-hold.ts'
+import { eventRecorder } from '../../broker-controller/store/event-recorder.ts'
+import { frozenFromJSON } from '../../broker-controller/store/frozen/frozen-copy.ts'
+import { objectCache } from '../../broker-controller/store/object-cache.ts'
+import { versionCounter } from '../../broker-controller/store/sqlite/version-counter.ts'
+import { writeBatches } from '../../broker-controller/store/sqlite/write-batches.ts'
+import type { Store } from '../../broker-controller/store/store.ts'
+import { storageBoard } from '../../broker-controller/usage/storage-board.ts'
+import { usageBoard } from '../../broker-controller/usage/usage-board.ts'
+import type { Log } from '../../daemon/log.ts'
+import { metricsRegistry } from '../../daemon/metrics-registry.ts'
+import { type Loop, runLoops } from '../../daemon/run.ts'
+import type { FromBroker, ToBroker } from '../broker/packets.ts'
+import { type SimulatedBroker, simulatedBroker } from '../broker/simulated-broker.ts'
+import type { BrokerServers } from '../broker/simulated-link.ts'
+import type { SimulatedNetwork } from '../world/simulated-network.ts'
+import type { StoreFile } from '../world/store-file.ts'
+import { openWire, type ProgramPlace } from '../world/wire.ts'
+import { type ApiServers, serveApi } from './api-transport.ts'
+
+export type ControllerProgramNeeds = {
+  readonly place: ProgramPlace
+  readonly file: StoreFile
+  readonly network: SimulatedNetwork
+  readonly api: ApiServers
+  readonly brokers: BrokerServers
+  readonly random: () => number
+  readonly log: Log
+}
+
+const configuration = controllerConfiguration({
+  flags: { dataDir: '/', hosts: [] } as never,
+  file: { ...emptyControllerConfiguration, podNetwork: 'node', dashboard: false },
+  isTerminal: false,
+})
+const origin = { id: 'store-of-the-world', acceptsCheckpoints: false }
+
+/** Runs until the life of its place ends. Rejects where a part of it fails. */
+export async function runSimulatedController(needs: ControllerProgramNeeds): Promise<void> {
+  const { place, network, api, brokers, random, log } = needs
+  const { clock } = place.life
+  const kinds = liveKinds(builtInKinds)
+  const store = openWorldStore(needs, kinds)
+  await ensureFleetObjects(store, clock)
+  const access = await openAuthorizer({ store, clock, log })
+  const shared = { store, kinds, access, clock, log, random, newUID: () => uuidOf(random) }
+  const parts = controllerParts(shared)
+  const window = await openCheckpointWindow({ ...parts }, origin)
+  const hold = await openRestoreHold(parts, window, origin)
+  const broker = simulatedBroker({ life: place.life, log })
+  const prover = contentProver(fleetAuthority)
+  serveApi({ ...parts, origin, checkpoints: window, contentProver: prover }, place, network, api)
+  const loops = [access, window, hold, ...messageLoops(parts, { broker, window, hold, prover, random })]
+  brokers.listen(place, (client) => {
+    const [clientEnd, end] = openWire<ToBroker, FromBroker>(network, client, place)
+    broker.accept(client.machine, end)
+    return clientEnd
+  })
+  const { controllers } = controllerLoops(parts, { window, hold, random })
+  log.info('Controller ready')
+  await runLoops([...loops, ...controllers], new AbortController().signal, log)
+}
+
+type Kinds = ReturnType<typeof liveKinds>
+
+/** The store as it is on a disk, with its batches of writes. */
+function openWorldStore({ place, file, random, log }: ControllerProgramNeeds, resources: Kinds): Store {
+  const { clock } = place.life
+  const own = file.openedBy(place.life)
+  const versions = versionCounter(own)
+  const cache = objectCache({ resources, clock, startVersion: versions.last, latestVersion: versions.last })
+  for (const { resource, body } of file.rows())
+    cache.load(resource as never, frozenFromJSON(body) as AnyStoredObject, body.length)
+  const writer = writeBatches({ path: 'store.db', file: own, versions, cache, clock, log, statusDelayMs: 100 })
+  return cachedStore({ resources, cache, writer, clock, random })
+}
+
+type Shared = Pick<RequestNeeds, 'store' | 'access' | 'clock' | 'log' | 'random'> & {
+  readonly kinds: Kinds
+  readonly newUID: () => string
+}
+
+function controllerParts(shared: Shared) {
+  const { store, kinds, clock } = shared
+  const registry = metricsRegistry()
+  return {
+    ...shared,
+    events: eventRecorder({ store, clock }),
+    quotas: usageLedger({ store, kinds, clock }),
+    registry,
+    usage: usageBoard({ clock }),
+    storage: storageBoard(),
+    sessions: sessionBoard({ clock, newID: shared.newUID }),
+    services: serviceNetwork(configuration.serviceCIDR),
+    podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
+    parseYaml: parseYamlBody,
+    commonNameOf: () => undefined,
+    version: '0.1.0',
+    metrics: async () => ({ text: '', contentType: 'text/plain' }),
+    readiness: [],
+  }
+}
+
+type Parts = ReturnType<typeof controllerParts>
+type Opened = {
+  readonly window: Awaited<ReturnType<typeof openCheckpointWindow>>
+  readonly hold: Awaited<ReturnType<typeof openRestoreHold>>
+  readonly random: () => number
+}
+
+function messageLoops(
+  parts: Parts,
+  {
+    broker,
+    window,
+    hold,
+    prover,
+    random,
+  }: Opened & {
+    readonly broker: SimulatedBroker
+    readonly prover: ReturnType<typeof contentProver>
+  },
+): readonly Loop[] {
+  const { nodeLifecycle } = configuration
+  const epoch = uuidOf(random)
+  const outbox = nodeOutbox({
+    ...parts,
+    ...{ broker, epoch, origin, checkpoints: window, contentProver: prover },
+    nodeMonitorGraceMs: nodeLifecycle.nodeMonitorGracePeriodMs,
+    nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
+  })
+  const inbox = nodeInbox({ ...parts, broker, podsOf: outbox.podsOf, desired: outbox })
+  broker.listen(inbox)
+  return [inbox, outbox, volumesOutbox({ ...parts, broker, epoch, origin, hold })]
+}
+
+/** No certificate is requested in this world. */
+function never(): never {
+  throw new Error('There are no certificates in this world')
+}
+
+function controllerLoops(parts: Parts, { window, hold }: Opened): { readonly controllers: readonly Loop[] } {
+  const { kinds } = parts
+  const controllers = controlLoops(
+    {
+      ...parts,
+      creation: controllerCreation(parts, kinds),
+      scales: controllerScales(parts, kinds),
+      ...{ signer: never as never, clientSigner: never as never, checkRequest: never, issued: undefined },
+      ...{ origin, checkpoints: window, hold },
+      authorities: { trusted: () => 'The authority of the world', onChange: () => undefined },
+      refusesNodes: () => false,
+    },
+    configuration,
+  )
+  return { controllers }
+}
+
+/** The key of the fleet's authority, which is the same in each world: PKCS #8 of an Ed25519 key. */
+function fleetAuthority() {
+  return authority
+}
+const pkcs8Head = Buffer.from('302e020100300506032b657004220420', 'hex')
+const authority = {
+  key: createPrivateKey({ key: Buffer.concat([pkcs8Head, Buffer.alloc(32, 7)]), format: 'der', type: 'pkcs8' }),
+  hash: 'authority-of-the-world',
+}

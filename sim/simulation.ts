@@ -1,0 +1,137 @@
+/** One simulated world from its seed: a fleet with workloads, faults, their end, and what is left then. */
+import { measureTurnsBy } from '../daemon/limits/turn-limit.ts'
+import { runFaults } from './faults.ts'
+import { answeredIsStored } from './invariants/answered-is-stored.ts'
+import { completedStaysCompleted } from './invariants/completed-stays-completed.ts'
+import { endProblems, type StoredThing } from './invariants/end-state.ts'
+import { healthyIsNotEvicted } from './invariants/healthy-is-not-evicted.ts'
+import { judgeOf } from './invariants/invariant.ts'
+import { onePodOfAName } from './invariants/one-pod-of-a-name.ts'
+import { programsRun } from './invariants/programs-run.ts'
+import { watchIsWhole } from './invariants/watch-is-whole.ts'
+import { simulatedUser, type User } from './people/user.ts'
+import { watchPods } from './people/watcher.ts'
+import { image } from './people/workloads.ts'
+import { openStory, type Story } from './story/story.ts'
+import { beginLife } from './world/life.ts'
+import { type RandomSource, randomSource } from './world/random-source.ts'
+import { simulatedTime } from './world/simulated-time.ts'
+import { openWorld, type World } from './world/world.ts'
+
+export type SimulationSettings = {
+  readonly seed: number
+  readonly nodes?: number
+  /** For how long new faults begin, in simulated minutes. */
+  readonly faultMinutes?: number
+  /** Called with each line of the story as it comes. */
+  readonly shown?: (line: string) => void
+}
+
+export type SimulationResult = {
+  readonly seed: number
+  readonly story: readonly string[]
+  readonly violations: readonly string[]
+  readonly simulatedMs: number
+}
+
+const minuteMs = 60_000
+/** Before the first fault. */
+const calmMs = 5 * minuteMs
+/** After the last fault everything must be as it should be within this time. */
+const settledWithinMs = 25 * minuteMs
+const lookMs = 10_000
+
+export async function simulate({
+  seed,
+  nodes = 3,
+  faultMinutes = 30,
+  shown = () => undefined,
+}: SimulationSettings): Promise<SimulationResult> {
+  const stopMeasuring = measureTurnsBy(() => 0)
+  try {
+    return await simulated({ seed, nodes, faultMinutes, shown })
+  } finally {
+    stopMeasuring()
+  }
+}
+
+async function simulated({
+  seed,
+  nodes,
+  faultMinutes,
+  shown,
+}: Required<SimulationSettings>): Promise<SimulationResult> {
+  const time = simulatedTime()
+  const random = randomSource(seed)
+  const story = openStory(time, judges(), shown)
+  const world = openWorld({ time, random: random.fork(), story, nodes })
+  const place = { life: beginLife(time, random.fork().next), machine: 'user' }
+  const user = simulatedUser({ place, api: world.api, random: random.fork(), story })
+  world.controller.start()
+  for (const { engine, agent } of world.nodes) {
+    engine.load(image)
+    agent.start()
+  }
+  world.recordHealth()
+  void watchPods(place, world.api, story)
+  const chaosEndsMs = calmMs + faultMinutes * minuteMs
+  const isBroken = () => story.violations.length > 0
+  let isOver = false
+  const acting = act(user, world, random.fork(), chaosEndsMs)
+  const faultSource = random.fork()
+  const faults = time.passed(calmMs).then(() => runFaults(world, faultSource, story, chaosEndsMs))
+  void Promise.all([acting, faults]).then(() => {
+    isOver = true
+  })
+  await time.runUntil(chaosEndsMs + 60 * minuteMs, () => isOver || isBroken())
+  if (!isOver && !isBroken()) story.violated('the user or a fault has no end')
+  if (!isBroken()) await settle(world, user, story)
+  return { seed, story: story.lines, violations: story.violations, simulatedMs: time.nowMs }
+}
+
+function judges() {
+  return [
+    judgeOf(programsRun),
+    judgeOf(answeredIsStored()),
+    judgeOf(watchIsWhole()),
+    judgeOf(onePodOfAName((pod) => /^db-\d+$/.test(pod))),
+    judgeOf(completedStaysCompleted((pod) => pod.startsWith('sums'))),
+    judgeOf(healthyIsNotEvicted),
+  ]
+}
+
+/** The first workloads, then changes until this time. */
+async function act(user: User, { time }: World, random: RandomSource, untilMs: number): Promise<void> {
+  await time.passed(minuteMs)
+  await user.begin()
+  while (time.nowMs < untilMs) {
+    await time.passed(random.between(20_000, 200_000))
+    await user.act()
+  }
+}
+
+/** Waits until everything is as it should be, and stays so for three looks. */
+async function settle(world: World, user: User, story: Story): Promise<void> {
+  const { time } = world
+  story.note('world', 'all faults have ended')
+  const untilMs = time.nowMs + settledWithinMs
+  let problems: readonly string[] = []
+  for (let quiet = 0; quiet < 3; quiet = problems.length === 0 ? quiet + 1 : 0) {
+    if (story.violations.length > 0) return
+    if (time.nowMs >= untilMs) {
+      for (const problem of problems) story.violated(`after the faults: ${problem}`)
+      return
+    }
+    await time.runUntil(time.nowMs + lookMs)
+    problems = problemsOf(world, user)
+  }
+  story.note('world', 'everything is as it should be')
+}
+
+function problemsOf({ controller, nodes }: World, { wanted }: User): readonly string[] {
+  const rows = controller.file.rows()
+  const stored = (resource: string) =>
+    rows.filter((row) => row.resource === resource).map(({ body }) => JSON.parse(body) as StoredThing)
+  const containers = new Map(nodes.map(({ name, engine }) => [name, engine.containers]))
+  return endProblems({ wanted: [...wanted.values()], stored, containers })
+}

@@ -1,0 +1,31 @@
+/** What happens in a world, as the invariants see it. */
+
+export type ObjectName = { readonly resource: string; readonly namespace: string; readonly name: string }
+
+/** A container that is not a sandbox. */
+export type ContainerName = {
+  readonly node: string
+  readonly pod: string
+  readonly podUID: string
+  readonly container: string
+  readonly id: string
+}
+
+export type Fact =
+  | ({ readonly kind: 'started' } & ContainerName)
+  | ({ readonly kind: 'ended'; readonly exitCode: number } & ContainerName)
+  /** The store has it on its disk. `object` undefined: it was deleted. */
+  | ({ readonly kind: 'stored'; readonly version: number; readonly object: unknown } & ObjectName)
+  /** A client was answered that it is written; a deletion has the version before it. */
+  | ({ readonly kind: 'answered'; readonly version: number; readonly uid: string } & ObjectName)
+  /** A client of a watch begins with this version, which it has from a list. */
+  | { readonly kind: 'listed'; readonly resource: string; readonly version: number }
+  | ({ readonly kind: 'watched'; readonly version: number } & ObjectName)
+  /** The controller marked the pod for deletion because of its node. */
+  | { readonly kind: 'evicted'; readonly node: string; readonly pod: string }
+  /** Whether nothing is wrong with the node, and it reaches the machine of the controller and is reached. */
+  | { readonly kind: 'health'; readonly node: string; readonly isHealthy: boolean }
+  /** A program ended by itself. */
+  | { readonly kind: 'crashed'; readonly program: string; readonly because: string }
+
+export type TimedFact = Fact & { readonly atMs: number }

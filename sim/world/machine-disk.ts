@@ -1,0 +1,34 @@
+/** The disk of a machine: what was not synced when the power was cut is lost, or was written after all. */
+import type { RandomSource } from './random-source.ts'
+import type { SimulatedTime } from './simulated-time.ts'
+
+export interface MachineDisk {
+  read(path: string): string | undefined
+  /** Resolves when the file has this content, also after a power cut. */
+  replace(path: string, text: string): Promise<void>
+  /** Removes the files below this path that are not among these. */
+  keepOnly(below: string, paths: ReadonlySet<string>): void
+  powerCut(): void
+}
+
+export function machineDisk(time: SimulatedTime, random: RandomSource): MachineDisk {
+  const files = new Map<string, string>()
+  const unsynced = new Map<string, string>()
+  return {
+    read: (path) => unsynced.get(path) ?? files.get(path),
+    async replace(path, text) {
+      unsynced.set(path, text)
+      await time.passed(random.isTrue(0.05) ? random.between(500, 3_000) : random.between(2, 60))
+      if (unsynced.get(path) !== text) return
+      unsynced.delete(path)
+      files.set(path, text)
+    },
+    keepOnly(below, paths) {
+      for (const path of [...files.keys()]) if (path.startsWith(below) && !paths.has(path)) files.delete(path)
+    },
+    powerCut() {
+      for (const [path, text] of unsynced) if (random.isTrue(0.5)) files.set(path, text)
+      unsynced.clear()
+    },
+  }
+}

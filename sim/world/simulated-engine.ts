@@ -1,0 +1,180 @@
+/** Docker on a machine of the world: it outlives the agent, dies, hangs, answers late, and loses its programs with the power. */
+import type { ContainerOptions, ContainerRuntime, RuntimeContainer } from '../../agent/pods/runtime/runtime.ts'
+import { RuntimeError } from '../../agent/pods/runtime/runtime.ts'
+import { type FakeRuntime, fakeRuntime } from '../../agent/testing/fake-runtime.ts'
+import type { ContainerName, Fact } from '../story/facts.ts'
+import type { ProgramLife } from './life.ts'
+import type { RandomSource } from './random-source.ts'
+import { type SimulatedTime, worldBegan } from './simulated-time.ts'
+
+export interface SimulatedEngine {
+  /** As the agent with this life uses it. */
+  seenBy(life: ProgramLife): ContainerRuntime
+  readonly containers: readonly RuntimeContainer[]
+  readonly isRunning: boolean
+  /** It has this image from now on. */
+  load(image: string): void
+  /** `keepsContainers`: as with live-restore. */
+  die(keepsContainers: boolean): void
+  start(): void
+  /** Answers nothing until `resume`. */
+  hang(): void
+  resume(): void
+  powerCut(): void
+}
+
+export type SimulatedEngineNeeds = {
+  readonly node: string
+  readonly time: SimulatedTime
+  readonly random: RandomSource
+  readonly record: (fact: Fact) => void
+}
+
+/** Deadlines of the adapter for Docker: of a question, and of what waits for a slow card. */
+const deadlines = { askMs: 30_000, actMs: 120_000 }
+const acts: ReadonlySet<string> = new Set([
+  'runSandbox',
+  'createContainer',
+  'startContainer',
+  'removeContainer',
+  'pullImage',
+])
+
+export function simulatedEngine({ node, time, random, record }: SimulatedEngineNeeds): SimulatedEngine {
+  const clock = {
+    monotonicMs: () => time.nowMs,
+    wallMs: () => worldBegan + time.nowMs,
+    sleep: (ms: number, signal?: AbortSignal) =>
+      new Promise<void>((resolve) => {
+        const cancel = time.after(ms, resolve)
+        const stop = () => {
+          cancel()
+          resolve()
+        }
+        signal?.addEventListener('abort', stop, { once: true })
+      }),
+  }
+  const engine = fakeRuntime(clock)
+  const observe = observer(engine, { node, time, record })
+  let isRunning = true
+  let hanging: { readonly over: Promise<void>; readonly end: () => void } | undefined
+
+  const during = async <T>(method: string, graceMs: number, work: () => Promise<T>): Promise<T> => {
+    await time.passed(acts.has(method) ? random.between(30, 800) : random.between(1, 30))
+    const deadlineMs = (acts.has(method) ? deadlines.actMs : deadlines.askMs) + graceMs
+    if (hanging !== undefined) await answeredLate(method, deadlineMs, hanging.over, work)
+    return work().finally(observe)
+  }
+
+  /** Returns when the engine goes on in time. Else what was asked may be done all the same, and nobody is answered. */
+  const answeredLate = async (method: string, ms: number, over: Promise<void>, work: () => Promise<unknown>) => {
+    const isInTime = await Promise.race([over.then(() => true), time.passed(ms).then(() => false)])
+    if (isInTime) return
+    if (acts.has(method) && random.isTrue(0.5))
+      void over
+        .then(work)
+        .catch(() => undefined)
+        .then(observe)
+    throw new RuntimeError('Unreachable', `${method}: Docker did not answer within ${ms / 1000} s`)
+  }
+
+  const resume = () => {
+    hanging?.end()
+    hanging = undefined
+  }
+
+  return {
+    seenBy(life) {
+      const own = engine.asSeenBy(node)
+      return proxied(own, (method, args, work) => {
+        if (method === 'watch') return life.within(work)
+        const graceMs = method === 'stopContainer' ? Number(args[1]) * 1000 : 0
+        return life.within(() => during(method, graceMs, work))
+      })
+    },
+    get containers() {
+      return engine.containers
+    },
+    get isRunning() {
+      return isRunning && hanging === undefined
+    },
+    load: (image) => void engine.images.add(image),
+    die(keepsContainers) {
+      isRunning = false
+      resume()
+      engine.setReachable(false)
+      if (keepsContainers) return
+      for (const { id, state } of engine.containers) if (state === 'running') engine.exit(id, 137)
+      observe()
+    },
+    start() {
+      isRunning = true
+      engine.setReachable(true)
+    },
+    hang() {
+      if (hanging !== undefined) return
+      let end = () => {}
+      const over = new Promise<void>((resolve) => {
+        end = resolve
+      })
+      hanging = { over, end }
+    },
+    resume,
+    powerCut() {
+      isRunning = false
+      resume()
+      engine.setReachable(false)
+      engine.powerCut()
+      observe()
+    },
+  }
+}
+
+type Call = (method: string, args: readonly unknown[], work: () => Promise<never>) => Promise<unknown>
+
+/** The runtime with each call made by `call`. */
+function proxied(runtime: ContainerRuntime, call: Call): ContainerRuntime {
+  return new Proxy(runtime, {
+    get(target, method) {
+      const own: unknown = Reflect.get(target, method)
+      if (typeof own !== 'function') return own
+      return (...args: readonly unknown[]) =>
+        call(String(method), args, () => Reflect.apply(own, target, args) as Promise<never>)
+    },
+  })
+}
+
+/** What the programs of containers do: `work SECONDS CODE` ends by itself. Records starts and ends. */
+function observer(engine: FakeRuntime, { node, time, record }: Pick<SimulatedEngineNeeds, 'node' | 'time' | 'record'>) {
+  const running = new Map<string, ContainerName>()
+  const observe = () => {
+    const present = new Map(engine.containers.map((one) => [one.id, one]))
+    for (const [id, name] of running) {
+      const now = present.get(id)
+      if (now?.state === 'running') continue
+      running.delete(id)
+      record({ kind: 'ended', ...name, exitCode: now?.exitCode ?? 137 })
+    }
+    for (const { id, state, identity } of present.values()) {
+      if (state !== 'running' || running.has(id) || identity.kind === 'sandbox') continue
+      const name = { node, pod: identity.podName, podUID: identity.podUID, container: identity.containerName, id }
+      running.set(id, name)
+      record({ kind: 'started', ...name })
+      const work = workOf(engine.optionsOf(id))
+      if (work === undefined) continue
+      time.after(work.seconds * 1000, () => {
+        if (running.get(id) !== name) return
+        engine.exit(id, work.exitCode)
+        observe()
+      })
+    }
+  }
+  return observe
+}
+
+function workOf(
+  options: ContainerOptions | undefined,
+): { readonly seconds: number; readonly exitCode: number } | undefined {
+  const [program, seconds, exitCode] = options?.command ?? []
+  return program === 'work' ? { seconds: Number(seconds), exitCode: Number(exitCode) } : undefined
+}

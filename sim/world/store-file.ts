@@ -1,0 +1,64 @@
+/** The file of the store, on a disk of the world: what is written is durable, and a write may be the last thing before a power cut. */
+import type { Row, SqliteFile } from '../../broker-controller/store/sqlite/sqlite-file.ts'
+import type { Fact } from '../story/facts.ts'
+import type { ProgramLife } from './life.ts'
+
+export interface StoreFile {
+  rows(): readonly (Row & { readonly body: string })[]
+  /** As a controller with this life uses it. */
+  openedBy(life: ProgramLife): Pick<SqliteFile, 'write' | 'reserve' | 'reserved' | 'close' | 'freePages'>
+  /** The power is cut in the middle of the next write, which then is on the disk or not. `cut`: cuts it. */
+  cutAtNextWrite(isWritten: boolean, cut: () => void): void
+  /** The next write has no such end. */
+  disarm(): void
+}
+
+export function storeFile(record: (fact: Fact) => void): StoreFile {
+  const rows = new Map<string, Row & { readonly body: string }>()
+  let reserved = 0
+  let armed: { readonly isWritten: boolean; readonly cut: () => void } | undefined
+
+  const put = (written: readonly Row[]) => {
+    for (const row of written) {
+      const { resource, namespace, name, version, body } = row
+      const key = `${resource}/${namespace}/${name}`
+      if (body === null) rows.delete(key)
+      else rows.set(key, { ...row, body })
+      record({
+        kind: 'stored',
+        resource,
+        namespace,
+        name,
+        version,
+        object: body === null ? undefined : JSON.parse(body),
+      })
+    }
+  }
+
+  return {
+    rows: () => [...rows.values()],
+    cutAtNextWrite(isWritten, cut) {
+      armed = { isWritten, cut }
+    },
+    disarm() {
+      armed = undefined
+    },
+    openedBy: (life) => ({
+      write(written) {
+        if (!life.isAlive) throw new Error('The power is off')
+        const now = armed
+        armed = undefined
+        if (now === undefined) return put(written)
+        if (now.isWritten) put(written)
+        now.cut()
+        throw new Error('The power is off')
+      },
+      reserved: () => reserved,
+      reserve(version) {
+        if (life.isAlive) reserved = version
+      },
+      freePages: () => 0,
+      close: () => undefined,
+    }),
+  }
+}

@@ -1,0 +1,176 @@
+/** A fleet in one process: the machine of the controller, nodes with Docker, and the network between them. */
+import { fakeVolumes } from '../../agent/testing/fake-volumes.ts'
+import type { BrokerServers } from '../broker/simulated-link.ts'
+import { runSimulatedAgent } from '../programs/agent-program.ts'
+import type { ApiServers } from '../programs/api-transport.ts'
+import { runSimulatedController } from '../programs/controller-program.ts'
+import type { Story } from '../story/story.ts'
+import { beginLife, type LifeEnd, type ProgramLife } from './life.ts'
+import { type MachineDisk, machineDisk } from './machine-disk.ts'
+import type { RandomSource } from './random-source.ts'
+import { servers } from './servers.ts'
+import { type SimulatedEngine, simulatedEngine } from './simulated-engine.ts'
+import { type SimulatedNetwork, simulatedNetwork } from './simulated-network.ts'
+import type { SimulatedTime } from './simulated-time.ts'
+import { type StoreFile, storeFile } from './store-file.ts'
+
+export interface WorldNode {
+  readonly name: string
+  readonly engine: SimulatedEngine
+  readonly disk: MachineDisk
+  readonly agent: Process
+  /** Nothing is wrong with the machine and its programs. */
+  isWell(): boolean
+  powerCut(): void
+  powerOn(): void
+}
+
+/** A program that its service manager starts again. */
+export interface Process {
+  readonly isRunning: boolean
+  start(): void
+  end(how: LifeEnd): void
+}
+
+export interface World {
+  readonly time: SimulatedTime
+  readonly network: SimulatedNetwork
+  readonly nodes: readonly WorldNode[]
+  readonly controller: Process & { powerCut(): void; powerOn(): void; readonly file: StoreFile }
+  readonly api: ApiServers
+  /** To be called after each change of what the health of a node depends on. */
+  recordHealth(): void
+}
+
+export type WorldNeeds = {
+  readonly time: SimulatedTime
+  readonly random: RandomSource
+  readonly story: Story
+  readonly nodes: number
+}
+
+export function openWorld({ time, random, story, nodes: count }: WorldNeeds): World {
+  const network = simulatedNetwork(time, random.fork())
+  const api: ApiServers = servers(network)
+  const brokers: BrokerServers = servers(network)
+  const parts = { time, network, story, api, brokers }
+  const controller = worldController(parts, random.fork())
+  const nodes = Array.from({ length: count }, (_, i) => worldNode(parts, `node-${i + 1}`, i, random.fork()))
+  return {
+    ...{ time, network, nodes, controller, api },
+    recordHealth() {
+      for (const node of nodes) {
+        const isCut = network.isCut('controller', node.name) || network.isCut(node.name, 'controller')
+        story.record({ kind: 'health', node: node.name, isHealthy: node.isWell() && !isCut })
+      }
+    },
+  }
+}
+
+type Parts = {
+  readonly time: SimulatedTime
+  readonly network: SimulatedNetwork
+  readonly story: Story
+  readonly api: ApiServers
+  readonly brokers: BrokerServers
+}
+
+/** `run` rejects where the program ends by itself. */
+function processOf(
+  machine: string,
+  { time, story }: Parts,
+  random: RandomSource,
+  run: (life: ProgramLife) => Promise<void>,
+): Process {
+  let life: ProgramLife | undefined
+  return {
+    get isRunning() {
+      return life?.isAlive === true
+    },
+    start() {
+      if (life?.isAlive) return
+      const own = beginLife(time, random.next)
+      life = own
+      own
+        .within(() => run(own))
+        .catch((error: unknown) => {
+          own.end('killed')
+          const because = error instanceof Error ? (error.stack ?? error.message) : String(error)
+          const cause = error instanceof Error && error.cause instanceof Error ? `\n${error.cause.stack}` : ''
+          story.record({ kind: 'crashed', program: machine, because: `${because}${cause}` })
+        })
+    },
+    end: (how) => life?.end(how),
+  }
+}
+
+function worldController(parts: Parts, random: RandomSource): World['controller'] {
+  const { network, story, api, brokers } = parts
+  const machine = 'controller'
+  const file = storeFile(story.record)
+  const program = processOf(machine, parts, random, (life) =>
+    runSimulatedController({
+      place: { life, machine },
+      file,
+      network,
+      api,
+      brokers,
+      random: random.next,
+      log: story.log(machine),
+    }),
+  )
+  return {
+    get isRunning() {
+      return program.isRunning
+    },
+    start: program.start,
+    end: program.end,
+    file,
+    powerCut() {
+      network.setUp(machine, false)
+      program.end('power')
+    },
+    powerOn() {
+      network.setUp(machine, true)
+      program.start()
+    },
+  }
+}
+
+function worldNode(parts: Parts, name: string, index: number, random: RandomSource): WorldNode {
+  const { time, network, story } = parts
+  const engine = simulatedEngine({ node: name, time, random: random.fork(), record: story.record })
+  const disk = machineDisk(time, random.fork())
+  const volumes = fakeVolumes()
+  volumes.messages = new Map()
+  volumes.etc = new Map()
+  let boots = 1
+  let startedBoot = 0
+  const jitter = random.fork()
+  const agent = processOf(name, parts, jitter, async (life) => {
+    const rebooted = startedBoot !== 0 && startedBoot !== boots
+    startedBoot = boots
+    await runSimulatedAgent({
+      ...parts,
+      ...{ place: { life, machine: name }, address: `192.0.2.${11 + index}`, bootID: `boot-${boots}-of-${name}` },
+      ...{ rebooted, runtime: engine.seenBy(life), disk, volumes, random: jitter.next, log: story.log(name) },
+    })
+  })
+  return {
+    ...{ name, engine, disk, agent },
+    isWell: () => network.isUp(name) && agent.isRunning && engine.isRunning,
+    powerCut() {
+      network.setUp(name, false)
+      agent.end('power')
+      engine.powerCut()
+      disk.powerCut()
+    },
+    powerOn() {
+      if (network.isUp(name)) return
+      boots += 1
+      network.setUp(name, true)
+      engine.start()
+      agent.start()
+    },
+  }
+}
