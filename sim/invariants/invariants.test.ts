@@ -18,7 +18,7 @@ const container = (node: string, podUID: string, pod = 'db-0') => ({
   ...{ node, pod, podUID, container: 'main', id: `${node}/${podUID}` },
 })
 const stored = (version: number) => ({
-  ...({ kind: 'stored', resource: 'pods', namespace: 'default', name: 'web', version, object: undefined } as const),
+  ...({ kind: 'stored', resource: 'pods', namespace: 'default', name: 'web', version, body: undefined } as const),
 })
 const watched = (version: number) => ({
   ...({ kind: 'watched', resource: 'pods', namespace: 'default', name: 'web', version } as const),

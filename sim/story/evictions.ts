@@ -5,8 +5,8 @@ import type { Fact } from './facts.ts'
 export function evictionFinder(): (fact: Fact) => Fact | undefined {
   const evicted = new Set<string>()
   return (fact) => {
-    if (fact.kind !== 'stored' || fact.resource !== 'pods' || fact.object === undefined) return undefined
-    const { metadata, spec, status } = fact.object as Pod
+    if (fact.kind !== 'stored' || fact.resource !== 'pods' || fact.body === undefined) return undefined
+    const { metadata, spec, status } = JSON.parse(fact.body) as Pod
     const { uid = '', name = '', deletionTimestamp } = metadata
     const isMarked = status?.conditions?.some(
       ({ type, reason }) => type === 'DisruptionTarget' && reason === 'DeletionByTaintManager',

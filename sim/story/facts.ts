@@ -14,8 +14,8 @@ export type ContainerName = {
 export type Fact =
   | ({ readonly kind: 'started' } & ContainerName)
   | ({ readonly kind: 'ended'; readonly exitCode: number } & ContainerName)
-  /** The store has it on its disk. `object` undefined: it was deleted. */
-  | ({ readonly kind: 'stored'; readonly version: number; readonly object: unknown } & ObjectName)
+  /** The store has it on its disk, as JSON. undefined: it was deleted. */
+  | ({ readonly kind: 'stored'; readonly version: number; readonly body: string | undefined } & ObjectName)
   /** A client was answered that it is written; a deletion has the version before it. */
   | ({ readonly kind: 'answered'; readonly version: number; readonly uid: string } & ObjectName)
   /** A client of a watch begins with this version, which it has from a list. */

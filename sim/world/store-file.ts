@@ -30,7 +30,7 @@ export function storeFile(record: (fact: Fact) => void): StoreFile {
         namespace,
         name,
         version,
-        object: body === null ? undefined : JSON.parse(body),
+        body: body ?? undefined,
       })
     }
   }
