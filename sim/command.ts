@@ -5,7 +5,7 @@ import { type SimulationResult, simulate } from './simulation.ts'
 const usage = `npm run sim -- [--seed N | --seeds A..B | --minutes M] [--nodes N] [--fault-minutes M] [--story]
 
 Runs a fleet in this process: the agents and the controller, over a simulated clock, network, disks and Docker. The seed decides
-everything. Checks what must always hold, and after the faults that everything is as the manifests say.
+everything. Checks what must always hold, and after the faults that everything matches the manifests.
 
   --seed N           replays one seed, and prints its story
   --seeds A..B       runs these seeds

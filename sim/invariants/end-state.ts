@@ -1,4 +1,4 @@
-/** After the faults everything is as the manifests say, and nothing is left over. */
+/** After the faults everything matches the manifests, and nothing is left over. */
 import type { RuntimeContainer } from '../../agent/pods/runtime/runtime.ts'
 import type { Node } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
