@@ -29,7 +29,7 @@ const { values } = parseArgs({
 })
 
 /** Printed as it comes: also the story of a world that does not end. */
-const isTold = values.seed !== undefined || values.story
+const isPrinted = values.seed !== undefined || values.story
 
 if (values.help) console.log(usage)
 else process.exitCode = await run()
@@ -43,7 +43,7 @@ async function run(): Promise<number> {
     const seedMs = performance.now()
     const result = await simulate({
       ...{ seed, nodes: Number(values.nodes), faultMinutes: Number(values['fault-minutes']) },
-      ...(isTold && { shown: console.log }),
+      ...(isPrinted && { shown: console.log }),
     })
     count += 1
     simulatedMs += result.simulatedMs
@@ -68,7 +68,7 @@ function* seeds(): Generator<number> {
 }
 
 function print({ seed, story, violations }: SimulationResult, ms: number): void {
-  if (!isTold && violations.length > 0) console.log(story.join('\n'))
+  if (!isPrinted && violations.length > 0) console.log(story.join('\n'))
   const verdict = violations.length === 0 ? 'holds' : `FAILS: ${violations.join('; ')}`
   console.log(`seed ${seed} ${verdict} (${(ms / 1000).toFixed(1)} s)`)
 }

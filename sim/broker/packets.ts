@@ -20,6 +20,6 @@ export type ToBroker =
 
 export type FromBroker =
   | { readonly cmd: 'connack' }
-  /** Of a publication, a subscription or a ping. `isRefused`: of a subscription. */
+  /** Answers a publication, a subscription or a ping; a subscription may be refused. */
   | { readonly cmd: 'ack'; readonly id: number; readonly isRefused?: boolean }
   | { readonly cmd: 'message'; readonly topic: string; readonly body: string; readonly isRetained: boolean }

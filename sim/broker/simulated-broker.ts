@@ -145,7 +145,7 @@ function refuse(hall: Hall, session: Session, because: string): void {
   endSession(hall, session)
 }
 
-/** The will is published unless the node has said goodbye, or has a newer connection. */
+/** The will is published unless the node has published a goodbye, or has a newer connection. */
 function endSession({ sessions, listener }: Hall, session: Session, how?: 'goodbye'): void {
   const { node, will, wire } = session
   wire.destroy()

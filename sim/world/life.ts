@@ -42,7 +42,7 @@ export function beginLife(time: SimulatedTime, random: () => number): ProgramLif
       return isAlive
     },
     clock: {
-      // Of the process: a monotonic clock begins anywhere.
+      // A monotonic clock begins anywhere: here with its process.
       monotonicMs: () => time.nowMs - beganMs,
       wallMs: () => worldBegan + time.nowMs,
       sleep,

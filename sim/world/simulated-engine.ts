@@ -66,7 +66,7 @@ export function simulatedEngine({ node, time, random, record }: SimulatedEngineN
     return work().finally(observe)
   }
 
-  /** Returns when the engine goes on in time. Else what was asked may be done all the same, and nobody is answered. */
+  /** Returns when the engine goes on in time. Else what was asked may be done all the same, and the caller gets no answer. */
   const answeredLate = async (method: string, ms: number, over: Promise<void>, work: () => Promise<unknown>) => {
     const isInTime = await Promise.race([over.then(() => true), time.passed(ms).then(() => false)])
     if (isInTime) return

@@ -40,7 +40,7 @@ test('messages arrive in order, also those that were sent while the path was cut
   t.equal(near.waitingBytes, 0)
 })
 
-test('the kernel closes the connections of a program that is killed; of a machine without power nothing is heard', async (t) => {
+test('the kernel closes the connections of a program that is killed; those of a machine without power stay open', async (t) => {
   const killed = aWire()
   killed.server.life.end('killed')
   await killed.passed(5_000)
