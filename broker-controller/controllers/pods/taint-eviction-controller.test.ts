@@ -90,6 +90,35 @@ test('a node that comes back in time keeps its pods', async (t) => {
   t.ok(events.includes('Cancelling deletion of Pod default/web'))
 })
 
+test('after the controller stood still, a node that came back meanwhile keeps its pods', async (t) => {
+  const world = await inFleet(t)
+  await world.run({ name: 'web', nodeName: 'pi-1', tolerations: tolerations(300), metadata: owner(true) })
+  world.silence('pi-1')
+  await world.pass(150)
+  t.match(await world.state('pi-1'), /unreachable:NoExecute/)
+  // What is due comes before what has arrived, as in the event loop of Node.js.
+  world.clock.suspend(400_000)
+  await world.clock.advance(0)
+  t.same(await leaving(world), [])
+  await world.revive('pi-1')
+  await world.pass(600)
+  t.same(await leaving(world), [])
+  t.ok(world.log.messages('warn').includes('Controller stood still, evictions are put off'))
+})
+
+test('the time in which the controller stood still does not count, and the count goes on after it', async (t) => {
+  const world = await inFleet(t)
+  await taint(world, 'pi-1', [repair])
+  const toleration = { key: 'repair', operator: 'Exists', tolerationSeconds: 100 } as const
+  await world.run({ name: 'web', nodeName: 'pi-1', tolerations: [toleration], metadata: owner(true) })
+  await world.pass(40)
+  world.clock.suspend(400_000)
+  await world.pass(54)
+  t.same(await leaving(world), [])
+  await world.pass(12)
+  t.same(await leaving(world), ['web'])
+})
+
 test('the count goes on when the taint is swapped for the other', async (t) => {
   const world = await inFleet(t)
   await world.run({ name: 'web', nodeName: 'pi-1', tolerations: tolerations(100) })

@@ -1,7 +1,7 @@
 /** Loop: pods that do not tolerate a NoExecute taint of their node are asked to leave it, each in its time. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Taint } from '../../../api/node.ts'
-import { alarm } from '../../../daemon/alarm.ts'
+import { type Alarm, alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
@@ -12,7 +12,7 @@ import type { EventRecorder } from '../../store/event-recorder.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import type { Store, StoredObject, StoredPod } from '../../store/store.ts'
-import { evictingTaints, evictionStep, type PlannedEviction, stayText } from './taint-eviction.ts'
+import { afterStall, evictingTaints, evictionStep, type PlannedEviction, stayText } from './taint-eviction.ts'
 import { taintEvictionWrites } from './taint-eviction-writes.ts'
 
 export type TaintEvictionNeeds = {
@@ -35,6 +35,9 @@ export const defaultTaintEvictionSettings: TaintEvictionSettings = { evictUnmana
 /** What is decided for this many pods is a turn of the event loop. */
 const evictionsAtOnce = 64
 const retryMs = 1_000
+/** While evictions are planned, this loop wakes at least this often, and one that wakes later than this has stood still. */
+const lookMs = 5_000
+const stallMs = 2_000
 
 /** Counts begin when this controller sees a taint, and begin again when it is restarted. */
 export function taintEvictionController(
@@ -86,6 +89,11 @@ async function runTaintEviction(
     due.delete(key)
   }
 
+  const plan = (key: string, eviction: PlannedEviction) => {
+    planned.set(key, eviction)
+    due.set(key, eviction.dueMs)
+  }
+
   const decide = async (key: string) => {
     await yieldTurn()
     const pod = pods.get(keyFrom(key))
@@ -100,8 +108,7 @@ async function runTaintEviction(
       case 'none':
         return
       case 'plan':
-        planned.set(key, step.planned)
-        return due.set(key, step.planned.dueMs)
+        return plan(key, step.planned)
       case 'cancel':
         forget(key)
         return await write.recordCancelled(pod)
@@ -115,6 +122,14 @@ async function runTaintEviction(
     due.set(key, clock.monotonicMs() + retryMs)
   }
 
+  const sleep = async () => {
+    const lateMs = await sleepUntilDue({ bell, clock, signal }, due.nextMs())
+    if (lateMs <= stallMs || planned.size === 0) return
+    const seconds = Math.round(lateMs / 1000)
+    log.warn('Controller stood still, evictions are put off', { seconds, pods: planned.size })
+    for (const [key, one] of planned) plan(key, afterStall(one, lateMs, clock.monotonicMs()))
+  }
+
   const work = async () => {
     await Promise.all([nodes.listed, pods.listed])
     while (!signal.aborted) {
@@ -125,16 +140,23 @@ async function runTaintEviction(
       await inParallel(ended, evictionsAtOnce, (pod) =>
         evict(pod).catch((error) => retry(keyText(pod.metadata), error)),
       )
-      if (changed.size === 0) await bell.sleep(waitMs(due.nextMs(), clock.monotonicMs()), signal)
+      if (changed.size === 0) await sleep()
     }
   }
 
-  const loops = [
-    { name: 'nodes', run: nodes.run },
-    { name: 'pods', run: pods.run },
-    { name: 'work', run: work },
-  ]
-  await runLoops(loops, signal, log)
+  const informers = [nodes, pods].map(({ run }, at) => ({ name: `taint-eviction-${at}`, run }))
+  await runLoops([...informers, { name: 'taint-eviction-work', run: work }], signal, log)
+}
+
+/** Resolves with how much too late it woke. While evictions are due, it wakes often: only so it finds that this process stood still. */
+async function sleepUntilDue(
+  { bell, clock, signal }: { readonly bell: Alarm; readonly clock: Clock; readonly signal: AbortSignal },
+  nextMs: number | undefined,
+): Promise<number> {
+  const ms = Math.min(nextMs === undefined ? Infinity : lookMs, waitMs(nextMs, clock.monotonicMs()))
+  const wakeMs = clock.monotonicMs() + ms
+  await bell.sleep(ms, signal)
+  return clock.monotonicMs() - wakeMs
 }
 
 function noExecuteOf(node: StoredObject<'nodes'> | undefined): readonly Taint[] {

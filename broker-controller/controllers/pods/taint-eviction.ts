@@ -39,6 +39,14 @@ export function evictionStep(
   return seconds <= 0 ? { step: 'evict' } : { step: 'plan', planned: { startMs: nowMs, dueMs: nowMs + seconds * 1000 } }
 }
 
+/** What arrived while the controller stood still is handled within this time: a node may have reported that it is ready again. */
+const readAfterStallMs = 10_000
+
+/** The count after the controller stood still for `stalledMs`: the time in which it read no report of the node does not count. */
+export function afterStall({ startMs, dueMs }: PlannedEviction, stalledMs: number, nowMs: number): PlannedEviction {
+  return { startMs, dueMs: Math.max(dueMs + stalledMs, nowMs + readAfterStallMs) }
+}
+
 /**
  * The taints that may evict this pod: not those of the node lifecycle controller where nothing would re-create the pod
  * (it has no controller) and it tolerates them only by the default tolerations that admission added.
