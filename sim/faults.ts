@@ -1,7 +1,8 @@
 /** The faults of a world: each begins, lasts for a while and ends. */
+import { image } from './people/workloads.ts'
 import type { Story } from './story/story.ts'
 import type { RandomSource } from './world/random-source.ts'
-import type { World, WorldNode } from './world/world.ts'
+import type { Process, World, WorldNode } from './world/world.ts'
 
 export type Fault = {
   readonly kind: string
@@ -23,12 +24,18 @@ export function drawFault(world: World, random: RandomSource): Fault {
     () => partition(world, node, random.pick(['to', 'from'] as const), ms),
     () => ({ kind: 'the power is cut', target: node.name, ms, begin: node.powerCut, end: node.powerOn }),
     () => ({
-      ...{ kind: 'the agent is killed', target: node.name, ms: Math.min(ms, 10_000) },
+      ...{ kind: 'the agent is killed', target: `agent of ${node.name}`, ms: Math.min(ms, 10_000) },
       begin: () => node.agent.end('killed'),
       end: node.agent.start,
     }),
     () => engineFault(node, random.isTrue(0.5), ms),
-    () => ({ kind: 'Docker hangs', target: node.name, ms, begin: node.engine.hang, end: node.engine.resume }),
+    () => ({
+      kind: 'Docker hangs',
+      target: `Docker of ${node.name}`,
+      ms,
+      begin: node.engine.hang,
+      end: node.engine.resume,
+    }),
     () => ({
       ...{ kind: 'the controller is killed', target: controller, ms: Math.min(ms, 10_000) },
       begin: () => world.controller.end('killed'),
@@ -39,6 +46,28 @@ export function drawFault(world: World, random: RandomSource): Fault {
       return { kind: 'the power is cut', target: controller, ms, begin: powerCut, end: powerOn }
     },
     () => cutAtWrite(world, random.isTrue(0.5), ms),
+    () => frozen(node.agent, `agent of ${node.name}`, 'the agent stands still', ms),
+    () => frozen(world.controller, controller, 'the controller stands still', ms),
+    () => wrongClock(node.agent, node.name, random, ms),
+    () => wrongClock(world.controller, controller, random, ms),
+    () => diskFault(node, random.isTrue(0.5), ms),
+    () => ({
+      ...{ kind: 'the store cannot be written', target: controller, ms },
+      begin: () => world.controller.file.refuse(true),
+      end: () => world.controller.file.refuse(false),
+    }),
+    () => ({
+      ...{ kind: 'images are gone and cannot be pulled', target: `images of ${node.name}`, ms },
+      begin: node.engine.losePulls,
+      end: () => node.engine.load(image),
+    }),
+    () => ({
+      kind: 'a container is removed by hand',
+      target: `Docker of ${node.name}`,
+      ms: 1,
+      begin: () => forget(node, random),
+      end() {},
+    }),
     () => ({
       ...{ kind: 'packets are slow', target: 'network', ms },
       begin: () => world.network.slowDown(random.between(5, 50)),
@@ -46,6 +75,27 @@ export function drawFault(world: World, random: RandomSource): Fault {
     }),
   ]
   return random.pick(kinds)()
+}
+
+function frozen({ freeze, thaw }: Process, target: string, kind: string, ms: number): Fault {
+  return { kind, target, ms, begin: freeze, end: thaw }
+}
+
+/** The date jumps, and later back. */
+function wrongClock({ setClock }: Process, machine: string, random: RandomSource, ms: number): Fault {
+  const offsetMs = random.pick([-86_400_000, -60_000, -2_000, 5_000, 90_000, 3_600_000, 400 * 86_400_000])
+  const kind = `the date is wrong by ${offsetMs / 1000} s`
+  return { kind, target: `date of ${machine}`, ms, begin: () => setClock(offsetMs), end: () => setClock(0) }
+}
+
+function diskFault({ name, disk }: WorldNode, isFull: boolean, ms: number): Fault {
+  const target = `disk of ${name}`
+  if (isFull) return { kind: 'the disk is full', target, ms, begin: () => disk.fill(true), end: () => disk.fill(false) }
+  return { kind: 'the disk is slow', target, ms, begin: () => disk.slowDown(100), end: () => disk.slowDown(1) }
+}
+
+function forget({ engine }: WorldNode, random: RandomSource): void {
+  if (engine.containers.length > 0) engine.forget(random.pick(engine.containers).id)
 }
 
 function partition({ network }: World, { name }: WorldNode, way: 'both' | 'to' | 'from', ms: number): Fault {
@@ -57,7 +107,7 @@ function partition({ network }: World, { name }: WorldNode, way: 'both' | 'to' |
   ).filter(([, , direction]) => way === 'both' || way === direction)
   return {
     kind: way === 'both' ? 'the network is cut' : `packets ${way} the controller are lost`,
-    ...{ target: name, ms },
+    ...{ target: `network of ${name}`, ms },
     begin: () => {
       for (const [from, to] of paths) network.cut(from, to)
     },
@@ -69,7 +119,7 @@ function partition({ network }: World, { name }: WorldNode, way: 'both' | 'to' |
 
 function engineFault({ name, engine }: WorldNode, keeps: boolean, ms: number): Fault {
   const kind = keeps ? 'Docker dies, its containers run on' : 'Docker dies with its containers'
-  return { kind, target: name, ms, begin: () => engine.die(keeps), end: engine.start }
+  return { kind, target: `Docker of ${name}`, ms, begin: () => engine.die(keeps), end: engine.start }
 }
 
 function cutAtWrite({ controller: { file, powerCut, powerOn } }: World, isWritten: boolean, ms: number): Fault {

@@ -65,7 +65,7 @@ async function simulated({
   const random = randomSource(seed)
   const story = openStory(time, judges(), shown)
   const world = openWorld({ time, random: random.fork(), story, nodes })
-  const place = { life: beginLife(time, random.fork().next), machine: 'user' }
+  const place = { life: beginLife({ time, random: random.fork().next }), machine: 'user' }
   const user = simulatedUser({ place, api: world.api, random: random.fork(), story })
   world.controller.start()
   for (const { engine, agent } of world.nodes) {
@@ -105,7 +105,7 @@ async function act(user: User, { time }: World, random: RandomSource, untilMs: n
   await time.passed(minuteMs)
   await user.begin()
   while (time.nowMs < untilMs) {
-    await time.passed(random.between(20_000, 200_000))
+    await time.passed(random.between(5_000, 120_000))
     await user.act()
   }
 }

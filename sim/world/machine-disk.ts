@@ -9,22 +9,35 @@ export interface MachineDisk {
   /** Removes the files below this path that are not among these. */
   keepOnly(below: string, paths: ReadonlySet<string>): void
   powerCut(): void
+  /** Writes fail from now on. */
+  fill(isFull: boolean): void
+  /** Writes take this many times as long. */
+  slowDown(factor: number): void
 }
 
 export function machineDisk(time: SimulatedTime, random: RandomSource): MachineDisk {
   const files = new Map<string, string>()
   const unsynced = new Map<string, string>()
+  let isFull = false
+  let factor = 1
   return {
     read: (path) => unsynced.get(path) ?? files.get(path),
     async replace(path, text) {
+      if (isFull) throw Object.assign(new Error(`ENOSPC: no space left on device, open '${path}'`), { code: 'ENOSPC' })
       unsynced.set(path, text)
-      await time.passed(random.isTrue(0.05) ? random.between(500, 3_000) : random.between(2, 60))
+      await time.passed(factor * (random.isTrue(0.05) ? random.between(500, 3_000) : random.between(2, 60)))
       if (unsynced.get(path) !== text) return
       unsynced.delete(path)
       files.set(path, text)
     },
     keepOnly(below, paths) {
       for (const path of [...files.keys()]) if (path.startsWith(below) && !paths.has(path)) files.delete(path)
+    },
+    fill(next) {
+      isFull = next
+    },
+    slowDown(next) {
+      factor = next
     },
     powerCut() {
       for (const [path, text] of unsynced) if (random.isTrue(0.5)) files.set(path, text)

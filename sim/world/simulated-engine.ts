@@ -12,8 +12,12 @@ export interface SimulatedEngine {
   seenBy(life: ProgramLife): ContainerRuntime
   readonly containers: readonly RuntimeContainer[]
   readonly isRunning: boolean
-  /** It has this image from now on. */
+  /** It has this image from now on, and can pull it. */
   load(image: string): void
+  /** It has no image any more, and pulls none until `load`. */
+  losePulls(): void
+  /** A person removes one of its containers, running or not. */
+  forget(id: string): void
   /** `keepsContainers`: as with live-restore. */
   die(keepsContainers: boolean): void
   start(): void
@@ -28,6 +32,7 @@ export type SimulatedEngineNeeds = {
   readonly time: SimulatedTime
   readonly random: RandomSource
   readonly record: (fact: Fact) => void
+  readonly hasPower: () => boolean
 }
 
 /** Deadlines of the adapter for Docker: of a question, and of what waits for a slow card. */
@@ -40,7 +45,7 @@ const acts: ReadonlySet<string> = new Set([
   'pullImage',
 ])
 
-export function simulatedEngine({ node, time, random, record }: SimulatedEngineNeeds): SimulatedEngine {
+export function simulatedEngine({ node, time, random, record, hasPower }: SimulatedEngineNeeds): SimulatedEngine {
   const clock = {
     monotonicMs: () => time.nowMs,
     wallMs: () => worldBegan + time.nowMs,
@@ -57,59 +62,81 @@ export function simulatedEngine({ node, time, random, record }: SimulatedEngineN
   const engine = fakeRuntime(clock)
   const observe = observer(engine, { node, time, record })
   let isRunning = true
-  let hanging: { readonly over: Promise<void>; readonly end: () => void } | undefined
-
-  const during = async <T>(method: string, graceMs: number, work: () => Promise<T>): Promise<T> => {
-    await time.passed(acts.has(method) ? random.between(30, 800) : random.between(1, 30))
-    const deadlineMs = (acts.has(method) ? deadlines.actMs : deadlines.askMs) + graceMs
-    if (hanging !== undefined) await answeredLate(method, deadlineMs, hanging.over, work)
-    return work().finally(observe)
-  }
-
-  /** Returns when the engine goes on in time. Else what was asked may be done all the same, and the caller gets no answer. */
-  const answeredLate = async (method: string, ms: number, over: Promise<void>, work: () => Promise<unknown>) => {
-    const isInTime = await Promise.race([over.then(() => true), time.passed(ms).then(() => false)])
-    if (isInTime) return
-    if (acts.has(method) && random.isTrue(0.5))
-      void over
-        .then(work)
-        .catch(() => undefined)
-        .then(observe)
-    throw new RuntimeError('Unreachable', `${method}: Docker did not answer within ${ms / 1000} s`)
-  }
-
-  const resume = () => {
-    hanging?.end()
-    hanging = undefined
-  }
+  const calls = callTimes(time, random)
 
   return {
     seenBy(life) {
       const own = engine.asSeenBy(node)
       return proxied(own, (method, args, work) => {
-        if (method === 'watch') return life.within(work)
+        if (method === 'watch') return life.within(() => watched(own, life, args))
         const graceMs = method === 'stopContainer' ? Number(args[1]) * 1000 : 0
-        return life.within(() => during(method, graceMs, work))
+        return life.within(() => calls.during(method, graceMs, () => work().finally(observe)))
       })
     },
     get containers() {
       return engine.containers
     },
     get isRunning() {
-      return isRunning && hanging === undefined
+      return isRunning && !calls.isHanging
     },
-    load: (image) => void engine.images.add(image),
+    load(image) {
+      engine.images.add(image)
+      engine.registry.add(image)
+    },
+    losePulls() {
+      engine.images.clear()
+      engine.registry.clear()
+    },
+    forget(id) {
+      engine.lose(id)
+      observe()
+    },
     die(keepsContainers) {
       isRunning = false
-      resume()
+      calls.resume()
       engine.setReachable(false)
       if (keepsContainers) return
       for (const { id, state } of engine.containers) if (state === 'running') engine.exit(id, 137)
       observe()
     },
     start() {
+      if (isRunning || !hasPower()) return
       isRunning = true
       engine.setReachable(true)
+    },
+    hang: calls.hang,
+    resume: calls.resume,
+    powerCut() {
+      isRunning = false
+      calls.resume()
+      engine.setReachable(false)
+      engine.powerCut()
+      observe()
+    },
+  }
+}
+
+/** How long calls take: at most as long as the adapter for Docker waits. */
+function callTimes(time: SimulatedTime, random: RandomSource) {
+  let hanging: { readonly over: Promise<void>; readonly end: () => void } | undefined
+
+  /** Returns when the engine goes on in time. Else what was asked may be done all the same, and the caller gets no answer. */
+  const answeredLate = async (method: string, ms: number, over: Promise<void>, work: () => Promise<unknown>) => {
+    const isInTime = await Promise.race([over.then(() => true), time.passed(ms).then(() => false)])
+    if (isInTime) return
+    if (acts.has(method) && random.isTrue(0.5)) void over.then(work).catch(() => undefined)
+    throw new RuntimeError('Unreachable', `${method}: Docker did not answer within ${ms / 1000} s`)
+  }
+
+  return {
+    get isHanging() {
+      return hanging !== undefined
+    },
+    async during<T>(method: string, graceMs: number, work: () => Promise<T>): Promise<T> {
+      await time.passed(acts.has(method) ? random.between(30, 800) : random.between(1, 30))
+      const deadlineMs = (acts.has(method) ? deadlines.actMs : deadlines.askMs) + graceMs
+      if (hanging !== undefined) await answeredLate(method, deadlineMs, hanging.over, work)
+      return work()
     },
     hang() {
       if (hanging !== undefined) return
@@ -119,15 +146,21 @@ export function simulatedEngine({ node, time, random, record }: SimulatedEngineN
       })
       hanging = { over, end }
     },
-    resume,
-    powerCut() {
-      isRunning = false
-      resume()
-      engine.setReachable(false)
-      engine.powerCut()
-      observe()
+    resume() {
+      hanging?.end()
+      hanging = undefined
     },
   }
+}
+
+/** Events reach the agent while it runs. */
+function watched(runtime: ContainerRuntime, life: ProgramLife, args: readonly unknown[]): Promise<never> {
+  const [listener, signal] = args as Parameters<ContainerRuntime['watch']>
+  const own: typeof listener = {
+    opened: () => life.whenRunning(() => listener.opened()),
+    changed: (podUID) => life.whenRunning(() => listener.changed(podUID)),
+  }
+  return runtime.watch(own, signal) as Promise<never>
 }
 
 type Call = (method: string, args: readonly unknown[], work: () => Promise<never>) => Promise<unknown>

@@ -9,6 +9,8 @@ export interface StoreFile {
   openedBy(life: ProgramLife): Pick<SqliteFile, 'write' | 'reserve' | 'reserved' | 'close' | 'freePages'>
   /** The power is cut in the middle of the next write, which then is on the disk or not. `cut`: cuts it. */
   cutAtNextWrite(isWritten: boolean, cut: () => void): void
+  /** Writes fail from now on: the disk is full, or cannot be written. */
+  refuse(isRefused: boolean): void
   /** The next write has no such end. */
   disarm(): void
 }
@@ -16,6 +18,7 @@ export interface StoreFile {
 export function storeFile(record: (fact: Fact) => void): StoreFile {
   const rows = new Map<string, Row & { readonly body: string }>()
   let reserved = 0
+  let isRefused = false
   let armed: { readonly isWritten: boolean; readonly cut: () => void } | undefined
 
   const put = (written: readonly Row[]) => {
@@ -40,12 +43,16 @@ export function storeFile(record: (fact: Fact) => void): StoreFile {
     cutAtNextWrite(isWritten, cut) {
       armed = { isWritten, cut }
     },
+    refuse(next) {
+      isRefused = next
+    },
     disarm() {
       armed = undefined
     },
     openedBy: (life) => ({
       write(written) {
         if (!life.isAlive) throw new Error('The power is off')
+        if (isRefused) throw new Error('disk I/O error')
         const now = armed
         armed = undefined
         if (now === undefined) return put(written)

@@ -9,8 +9,8 @@ function aWire() {
   const time = simulatedTime()
   const random = randomSource(1)
   const network = simulatedNetwork(time, random)
-  const client = { life: beginLife(time, random.next), machine: 'a' }
-  const server = { life: beginLife(time, random.next), machine: 'b' }
+  const client = { life: beginLife({ time, random: random.next }), machine: 'a' }
+  const server = { life: beginLife({ time, random: random.next }), machine: 'b' }
   const [near, far] = openWire<string, string>(network, client, server)
   const events: string[] = []
   near.listen(

@@ -61,7 +61,7 @@ function ownEnd<Out, In>(
     if (!isOpen) return
     isOpen = false
     out.stop()
-    closed(because)
+    life.whenRunning(() => closed(because))
   }
   const destroy = () => {
     if (!isOpen) return
@@ -100,7 +100,7 @@ function ownEnd<Out, In>(
     arrive({ message }) {
       if (!isOpen) return false
       if (message === undefined) over(new Error('The connection was closed by the other side'))
-      else receive(message)
+      else life.whenRunning(() => receive(message))
       return true
     },
     reset: () => over(new Error('read ECONNRESET')),

@@ -28,6 +28,10 @@ export interface WorldNode {
 /** A program that its service manager starts again. */
 export interface Process {
   readonly isRunning: boolean
+  /** How far the date of its machine is off. */
+  setClock(offsetMs: number): void
+  freeze(): void
+  thaw(): void
   start(): void
   end(how: LifeEnd): void
 }
@@ -83,13 +87,19 @@ function processOf(
   run: (life: ProgramLife) => Promise<void>,
 ): Process {
   let life: ProgramLife | undefined
+  const clock = { offsetMs: 0 }
   return {
     get isRunning() {
-      return life?.isAlive === true
+      return life?.isAlive === true && !life.isFrozen
     },
+    setClock(offsetMs) {
+      clock.offsetMs = offsetMs
+    },
+    freeze: () => life?.freeze(),
+    thaw: () => life?.thaw(),
     start() {
       if (life?.isAlive) return
-      const own = beginLife(time, random.next)
+      const own = beginLife({ time, random: random.next, wallOffsetMs: () => clock.offsetMs })
       life = own
       own
         .within(() => run(own))
@@ -123,6 +133,9 @@ function worldController(parts: Parts, random: RandomSource): World['controller'
     get isRunning() {
       return program.isRunning
     },
+    setClock: program.setClock,
+    freeze: program.freeze,
+    thaw: program.thaw,
     start: program.start,
     end: program.end,
     file,
@@ -139,7 +152,8 @@ function worldController(parts: Parts, random: RandomSource): World['controller'
 
 function worldNode(parts: Parts, name: string, index: number, random: RandomSource): WorldNode {
   const { time, network, story } = parts
-  const engine = simulatedEngine({ node: name, time, random: random.fork(), record: story.record })
+  const hasPower = () => network.isUp(name)
+  const engine = simulatedEngine({ node: name, time, random: random.fork(), record: story.record, hasPower })
   const disk = machineDisk(time, random.fork())
   const volumes = fakeVolumes()
   volumes.messages = new Map()
@@ -157,7 +171,14 @@ function worldNode(parts: Parts, name: string, index: number, random: RandomSour
     })
   })
   return {
-    ...{ name, engine, disk, agent },
+    ...{ name, engine, disk },
+    agent: {
+      ...agent,
+      get isRunning() {
+        return agent.isRunning
+      },
+      start: () => void (hasPower() && agent.start()),
+    },
     isWell: () => network.isUp(name) && agent.isRunning && engine.isRunning,
     powerCut() {
       network.setUp(name, false)
