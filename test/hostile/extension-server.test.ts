@@ -27,7 +27,7 @@ const attacks: { readonly [what: string]: (socket: Socket) => unknown } = {
   'endless informational answers': (socket) => forever(socket, '', 'HTTP/1.1 103 Early Hints\r\n\r\n'),
   'the end of the connection': (socket) => socket.destroy(),
   'bytes that are not HTTP': (socket) => forever(socket, '', '\x00\xff'),
-  'an upgrade that nobody requested': (socket) =>
+  'an upgrade that was not requested': (socket) =>
     socket.write('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'),
   'a redirection': (socket) =>
     socket.write('HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n'),

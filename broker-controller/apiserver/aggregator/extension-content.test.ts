@@ -51,7 +51,7 @@ async function removed({ versions, answer }: World, signal = new AbortController
 const path = '/apis/wardle.example.com/v1/namespaces/team/flunders'
 const kind = { name: 'flunders', group: 'wardle.example.com' }
 
-test('a kind without objects is listed only, and one that nobody can delete is not asked for', async (t) => {
+test('a kind without objects is listed only, and one that cannot be deleted is not asked for', async (t) => {
   const nodes = { ...flunders, resource: 'nodes', scope: 'Cluster' }
   const figures = { ...flunders, resource: 'figures', verbs: ['get', 'list'] }
   const found = await removed({

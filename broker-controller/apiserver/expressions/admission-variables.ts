@@ -68,7 +68,7 @@ export type DeclaredVariables = {
   readonly hasAuthorizer: boolean
   /** Types of the variables of the policy, by name; undefined: it can have none. */
   readonly composed?: ReadonlyMap<string, CelType>
-  /** Of `object` and `oldObject`, and of `params`; undefined: they may have any type. */
+  /** The types of `object` and `oldObject`, and of `params`; undefined: these may have any type. */
   readonly object?: CelType | undefined
   readonly params?: CelType | undefined
 }

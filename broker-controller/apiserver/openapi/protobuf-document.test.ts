@@ -1,8 +1,6 @@
 import { test } from 'tap'
 import { resourceRegistry } from '../../../api/resources.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
-import { turnsAboveBudget } from '../../../daemon/testing/turn-budget.ts'
-import { builtInKinds } from '../../control-plane.ts'
 import {
   boolValue,
   type Codec,
@@ -13,6 +11,8 @@ import {
   oneMessage,
   textValue,
 } from '../../../daemon/protobuf/protobuf-codec.ts'
+import { turnsAboveBudget } from '../../../daemon/testing/turn-budget.ts'
+import { builtInKinds } from '../../control-plane.ts'
 import { inPieces } from '../handlers/turns.ts'
 import { openApiDocuments } from './documents.ts'
 import { protobufDocument } from './protobuf-document.ts'

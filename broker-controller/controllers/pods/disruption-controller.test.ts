@@ -106,7 +106,7 @@ test('the share of a budget is one of the pods that a custom kind wants, and non
   await world.run(owned('b'))
   await world.pass(1)
   t.match(await status(world), { expectedPods: 2, disruptionsAllowed: 1 })
-  t.equal(asked, 0, 'a number of pods is no share')
+  t.equal(asked, 0, 'a number of pods is not a percentage')
   const share = async (maxUnavailable: number) => {
     const before = await world.store.get('poddisruptionbudgets', key)
     if (before === undefined) throw new Error('no budget')

@@ -38,7 +38,7 @@ export function disruptionController(needs: DisruptionNeeds): Loop {
 }
 
 async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promise<void> {
-  const { store, events, clock, log } = needs
+  const { store, clock, log } = needs
   const queue = workQueue(clock)
   /** By namespace, then by the budget's key: a change of a pod concerns the budgets of its namespace only. */
   const selected = new Map<string, Map<string, Selected>>()
@@ -101,7 +101,7 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
       },
     })
     for (const pod of next?.notDeleted ?? [])
-      await recordNotDeleted(counted.get(keyText({ namespace, name: pod })), key)
+      await recordNotDeleted(needs, counted.get(keyText({ namespace, name: pod })), key)
     const lookAgainMs = next?.lookAgainMs
     return lookAgainMs === undefined ? undefined : { requeueAfterMs: Math.max(1, lookAgainMs - clock.wallMs()) }
   }
@@ -122,17 +122,6 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     }
   }
 
-  const recordNotDeleted = async (pod: StoredPod | undefined, budget: string) => {
-    if (pod === undefined) return
-    const message = `Pod was expected by PDB ${budget} to be deleted but it wasn't`
-    const what = { type: 'Warning', reason: 'NotDeleted', message, component: 'controllermanager' } as const
-    try {
-      await events.record({ object: podReference(pod), ...what })
-    } catch (error) {
-      log.warn('Event not recorded', { reason: what.reason, pod: keyText(pod.metadata), error })
-    }
-  }
-
   const count = async () => {
     await pods.listed
     if (!signal.aborted) await runController({ name: 'disruption', reconcile }, queue, log, signal)
@@ -145,6 +134,21 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     { name: 'count', run: count },
   ]
   await runLoops(loops, signal, log)
+}
+
+async function recordNotDeleted(
+  { events, log }: Pick<DisruptionNeeds, 'events' | 'log'>,
+  pod: StoredPod | undefined,
+  budget: string,
+): Promise<void> {
+  if (pod === undefined) return
+  const message = `Pod was expected by PDB ${budget} to be deleted but it wasn't`
+  const what = { type: 'Warning', reason: 'NotDeleted', message, component: 'controllermanager' } as const
+  try {
+    await events.record({ object: podReference(pod), ...what })
+  } catch (error) {
+    log.warn('Event not recorded', { reason: what.reason, pod: keyText(pod.metadata), error })
+  }
 }
 
 function selection({ spec }: PodDisruptionBudget): (pod: StoredPod) => boolean {
