@@ -51,6 +51,10 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return printText(wanted, output)
     case 'token':
       return tokenCommand(wanted.argv, output)
+    case 'card': {
+      const { cardCommand } = await import('./commands/cards/card-command.ts')
+      return cardCommand(wanted.argv, output)
+    }
     case 'checkpoints':
       return checkpointsCommand(wanted.argv, output)
     case 'certificates':

@@ -37,6 +37,7 @@ export type ControllerCommandLine =
 
 const commands = [
   'token',
+  'card',
   'certificates',
   'backup',
   'restore',

@@ -121,6 +121,31 @@ export const tokenRow = {
   },
 } as const satisfies Command
 
+export const cardRow = {
+  name: 'bramble-controller card',
+  about: 'make a card of Raspberry Pi OS whose machine joins this fleet',
+  text: `Make an image for cards from one of Raspberry Pi OS Lite (64-bit), Debian 12 or 13, with the address of this fleet, the hash of its authority, a
+new token and the packages of the agent on its boot partition. A machine that starts with such a card installs the packages and joins.
+Everything else on the image stays as it is. Needs neither root nor mounts; .xz needs the program xz.`,
+  forms: { IMAGE: '' },
+  options: {
+    out: { value: 'FILE', help: 'image to write, for its owner only; compressed if the name ends in .xz' },
+    packages: {
+      value: 'FOLDER',
+      help: 'folder with the .deb files for the card: bramble-agent and bramble-runtime for arm64, with all that they need if the machine has no network, or bramble-archive-keyring',
+    },
+    'node-name': {
+      value: 'NAME',
+      help: 'name of the node',
+      defaultText: "the machine's hostname, with the board's serial number if the name is taken",
+    },
+    ttl: { value: 'DURATION', help: 'lifetime of the token, like 90m or 168h', default: '24h' },
+    replace: { help: 'replace the file of --out' },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
 export const certificatesRow = {
   name: 'bramble-controller certificates',
   about: 'list and revoke certificates, replace the authority',
@@ -399,6 +424,7 @@ const completion = {
 export const commands = {
   run: runCommandRow,
   token: tokenRow,
+  card: cardRow,
   certificates: certificatesRow,
   backup: backupRow,
   restore: restoreRow,

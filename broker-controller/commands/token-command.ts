@@ -59,7 +59,7 @@ export async function tokenCommand(argv: readonly string[], needs: TokenCommandN
         const id = parseToken(subject)?.id ?? subject
         if (!/^[a-z0-9]{6}$/.test(id)) return invalidValue('ID', subject, 'use the six characters before the dot')
         return async () => {
-          await remove(id, apiClient(await access()), needs.signal)
+          await removeToken(id, apiClient(await access()), needs.signal)
           return `Token ${id} deleted\n`
         }
       }
@@ -76,28 +76,28 @@ type Create = {
   readonly controllerOf: string | undefined
 }
 
+/** Creates a token for nodes, with what else a machine must have to join. */
+export async function createNodeToken(
+  wanted: Pick<Create, 'ttlMs' | 'description'>,
+  access: ApiAccess,
+  needs: Pick<TokenCommandNeeds, 'randomBytes' | 'signal'>,
+): Promise<JoinFacts & { readonly token: BootstrapToken }> {
+  const { token, server } = await createToken({ ...wanted, isServerShown: true }, nodeBootstrapGroup, access, needs)
+  return { server, token, caHash: caHash(access.ca) }
+}
+
 /** The line to print: the token, or the command that joins with it. */
 async function create(wanted: Create, access: ApiAccess, needs: TokenCommandNeeds): Promise<string> {
-  const client = apiClient(access)
-  const info = await client.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', needs.signal)
-  const nowMs = Date.parse(info.dateHeader ?? '') // of the clock that decides about expiry
-  if (Number.isNaN(nowMs)) throw new Error(`The server at ${access.url} sends no Date header`)
   const { controllerOf } = wanted
-  const server = wanted.printJoinCommand || controllerOf !== undefined ? publicServer(info) : ''
-  const token: BootstrapToken = {
-    ...tokenFrom(needs.randomBytes(64)),
-    ...(wanted.ttlMs === 0 ? {} : { expiration: rfc3339(nowMs + wanted.ttlMs) }),
-    ...(wanted.description === undefined ? {} : { description: wanted.description }),
-    usages: controllerOf === undefined ? ['authentication', 'signing'] : ['authentication'],
-    groups: [controllerOf === undefined ? nodeBootstrapGroup : controlPlaneGroup],
-  }
-  const created = await client.post(secretsPath, encodeToken(token), needs.signal)
-  expectSuccess('Cannot create the token', created)
+  const group = controllerOf === undefined ? nodeBootstrapGroup : controlPlaneGroup
+  const isServerShown = wanted.printJoinCommand || controllerOf !== undefined
+  const { token, server, created } = await createToken({ ...wanted, isServerShown }, group, access, needs)
   if (controllerOf !== undefined) {
     const { signal } = needs
+    const client = apiClient(access)
     const place = { client, token, dataDir: controllerOf, ca: access.ca, server, expectSuccess, signal }
     return controlPlaneCommand(place, created).catch(async (error: unknown) => {
-      await remove(token.id, client, signal).catch(() => undefined)
+      await removeToken(token.id, client, signal).catch(() => undefined)
       throw error
     })
   }
@@ -106,6 +106,29 @@ async function create(wanted: Create, access: ApiAccess, needs: TokenCommandNeed
   // Beside the line: standard output is read by scripts.
   needs.stderr(joinHint(facts))
   return agentJoin(facts)
+}
+
+async function createToken(
+  { ttlMs, description, isServerShown }: Pick<Create, 'ttlMs' | 'description'> & { readonly isServerShown: boolean },
+  group: string,
+  access: ApiAccess,
+  { randomBytes, signal }: Pick<TokenCommandNeeds, 'randomBytes' | 'signal'>,
+) {
+  const client = apiClient(access)
+  const info = await client.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', signal)
+  const nowMs = Date.parse(info.dateHeader ?? '') // of the clock that decides about expiry
+  if (Number.isNaN(nowMs)) throw new Error(`The server at ${access.url} sends no Date header`)
+  const server = isServerShown ? publicServer(info) : ''
+  const token: BootstrapToken = {
+    ...tokenFrom(randomBytes(64)),
+    ...(ttlMs === 0 ? {} : { expiration: rfc3339(nowMs + ttlMs) }),
+    ...(description === undefined ? {} : { description }),
+    usages: group === nodeBootstrapGroup ? ['authentication', 'signing'] : ['authentication'],
+    groups: [group],
+  }
+  const created = await client.post(secretsPath, encodeToken(token), signal)
+  expectSuccess('Cannot create the token', created)
+  return { token, server, created }
 }
 
 function joinHint(facts: JoinFacts): string {
@@ -150,7 +173,8 @@ function rowOf(token: BootstrapToken, nowMs: number): readonly string[] {
   return [formatToken(token), ttl, expiration ?? '<never>', usages.join(',') || '<none>', description]
 }
 
-async function remove(id: string, client: ApiClient, signal: AbortSignal): Promise<void> {
+/** Throws if there is none. */
+export async function removeToken(id: string, client: ApiClient, signal: AbortSignal): Promise<void> {
   const answer = await client.delete(`${secretsPath}/${tokenSecretName(id)}`, signal)
   if (answer.status === 404) throw new Error(`There is no token ${id}`)
   expectSuccess(`Cannot delete the token ${id}`, answer)

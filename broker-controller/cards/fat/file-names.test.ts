@@ -40,7 +40,7 @@ test('the entries of a long name hold it, last part first, with the sum of the s
   t.equal(longNameEntries('fourteen-chars', 'FOURTE~1   ').length, 2)
 })
 
-test('a short name is shown with its dot, and in lower case where its bits say so', async (t) => {
+test('a short name is shown with its dot, and in lower case where its bits are set', async (t) => {
   const bytes = Buffer.from('KERNEL8 IMG')
   t.equal(displayedShortName(bytes, 0), 'KERNEL8.IMG')
   t.equal(displayedShortName(bytes, 0x18), 'kernel8.img')

@@ -72,7 +72,7 @@ export function shortNameSum(short: Uint8Array): number {
   return sum
 }
 
-/** `KERNEL8 IMG` → `KERNEL8.IMG`, in lower case where the entry says so (Windows NT's bits, which Linux obeys, too). */
+/** `KERNEL8 IMG` → `KERNEL8.IMG`, in lower case where the entry has it so (Windows NT's bits, which Linux obeys, too). */
 export function displayedShortName(short: Buffer, caseBits: number): string {
   const part = (from: number, to: number, isLower: boolean) => {
     const text = short.toString('latin1', from, to).trimEnd()

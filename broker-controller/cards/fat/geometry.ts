@@ -5,7 +5,7 @@ export type Geometry = {
   readonly width: 16 | 32
   readonly sectorBytes: number
   readonly clusterBytes: number
-  /** Of the first copy of the table. */
+  /** Place of the first copy of the table. */
   readonly tableStart: number
   readonly tableBytes: number
   readonly tables: number

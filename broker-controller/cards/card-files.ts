@@ -1,0 +1,41 @@
+/** What is written to the boot partition of a card. Pure. */
+
+import { formatToken } from '../../api/node/bootstrap-token.ts'
+import type { JoinFacts } from '../../api/node/join-lines.ts'
+import type { CardPackage } from './card-packages.ts'
+import { firstBootScript } from './first-boot-script.ts'
+
+export type CardJoin = JoinFacts & {
+  /** RFC 3339; undefined: the token never expires. */
+  readonly expiration: string | undefined
+}
+
+/** Path on the boot partition → text. The packages are beside them, in `packagesFolder`. */
+export function cardFiles(
+  join: CardJoin,
+  nodeName: string | undefined,
+  packages: readonly CardPackage[],
+): readonly (readonly [path: readonly string[], text: string])[] {
+  const sums = packages.map(({ fileName, sha256 }) => `${sha256}  packages/${fileName}\n`).join('')
+  return [
+    [['bramble', 'SHA256SUMS'], sums],
+    [['bramble', 'first-boot.sh'], firstBootScript],
+    [['bramble.yaml'], joinFile(join, nodeName)],
+  ]
+}
+
+/** Where first-boot.sh looks for them. */
+export const packagesFolder = ['bramble', 'packages'] as const
+
+function joinFile({ server, caHash, token, expiration }: CardJoin, nodeName: string | undefined): string {
+  const expires = expiration === undefined ? 'never expires' : `expires at ${expiration}`
+  return [
+    '# The machine that starts with this card joins with it. Then the agent overwrites and removes this file.',
+    `# Everybody with the card can read it. The token ${expires}.`,
+    `controller: ${server}`,
+    `token: ${formatToken(token)}`,
+    `caHash: ${caHash}`,
+    ...(nodeName === undefined ? [] : [`nodeName: ${nodeName}`]),
+    '',
+  ].join('\n')
+}
