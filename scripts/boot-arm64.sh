@@ -6,10 +6,11 @@ usage() {
   cat <<'TXT'
 Usage: scripts/boot-arm64.sh [--yes]
 
-Flashes an emulated card (Debian 12 for arm64, Docker, the packages of the agent, bramble.yaml on the boot partition), switches a
-machine on with it under qemu (two Cortex-A72, 1 GB), and looks on with kubectl from a controller on this host: the machine joins by
-itself, is Ready, runs a pod, is suspended for a while and wakes up with all as it was, and is powered off with grace. Prints how long
-each step takes. Not part of the tests: seven minutes, and two more the first time. Needs root.
+Makes an image in the form of Raspberry Pi OS (Debian 12 for arm64 with Docker, a FAT with cmdline.txt) and a card from it with
+'bramble-controller card', switches a machine on with it under qemu (two Cortex-A72, 1 GB; the kernel and cmdline.txt are given to it as
+the firmware of a board would), and looks on with kubectl from a controller on this host: the machine prepares itself, restarts, installs the
+packages from the card, joins by itself, is Ready, runs a pod, is suspended for a while and wakes up with all as it was, and is powered off with grace. Prints how long
+each step takes. Not part of the tests: ten minutes, and two more the first time. Needs root.
 
   --yes      do not ask before installing what is missing
   --help
@@ -52,13 +53,18 @@ main() {
   run_foreign_programs
   timed 'the Debian for arm64' arm64_root
   step 'Package and card'
-  timed 'the package' build_package
+  timed 'the packages' build_packages
   start_controller "$host_seen_from_machine" --bind-address 127.0.0.1
-  timed 'the card' flash_card
+  timed 'the image' make_image
+  timed 'the card' make_card
   step 'The machine'
   switch_on
+  timed 'the first boot, until it restarts' wait_for 600 machine_is_off || fail 'The machine does not restart' 'The end of its console is above.' "$data/console"
+  check_prepared
+  switch_on
   timed 'from switching on to systemd and a shell' wait_or_fail 300 'The machine does not boot' answers true
-  timed '… until it has joined and is Ready' wait_or_fail 300 'The machine does not become Ready' node_is_ready
+  timed '… until it has joined and is Ready' wait_or_fail 900 'The machine does not become Ready' node_is_ready
+  check_installed
   kube get nodes --output wide
   [ "$(kube get node raspberrypi --output 'jsonpath={.status.nodeInfo.architecture}')" = arm64 ] || fail 'The node is not arm64' 'See above.'
   wait_or_fail 60 'The first-boot file is still there' answers '! test -e /boot/firmware/bramble.yaml'
@@ -85,7 +91,8 @@ install_needed() {
   want arch-test 'mmdebstrap asks it whether programs for arm64 run here'
   want e2fsprogs 'the disk'
   want dosfstools 'the boot partition'
-  want mtools 'to put a file on it'
+  want mtools 'to put files on it, and to read them'
+  want fdisk 'the partitions'
   want cpio 'the first file system'
   want device-tree-compiler 'to give it an idle state'
   want kmod 'to find what the kernel must load for it'
@@ -104,39 +111,70 @@ run_foreign_programs() {
   handler=$handlers/qemu-aarch64
 }
 
-build_package() { quietly 'Building bramble-agent for arm64' "$install_log" scripts/build-packages.sh --arch arm64 --yes --out "$data" bramble-runtime bramble-agent; }
+build_packages() { quietly 'Building bramble-agent for arm64' "$install_log" scripts/build-packages.sh --arch arm64 --yes --out "$data/packages" bramble-runtime bramble-agent; }
 
-flash_card() {
-  local merged=$data/merged
+# The boot partition and the root partition of pi-gen's images, in MiB.
+boot_start=8 boot_size=512 root_size=3072
+
+# make_image: as pi-gen makes one. The packages of the agent are not in it.
+make_image() {
+  local merged=$data/merged root_start=$((boot_start + boot_size))
   mkdir -p "$merged" "$data/upper" "$data/overlay"
   mount -t overlay overlay -o "lowerdir=$root,upperdir=$data/upper,workdir=$data/overlay" "$merged"
-  cp "$data"/bramble-runtime_*_arm64.deb "$merged/var/tmp/runtime.deb"
-  cp "$data"/bramble-agent_*_arm64.deb "$merged/var/tmp/agent.deb"
-  quietly 'Installing the packages on the card' "$install_log" chroot "$merged" dpkg --install /var/tmp/runtime.deb /var/tmp/agent.deb ||
-    fail 'The package cannot be installed' 'The cause is in the log of dpkg.' "$install_log"
-  rm "$merged/var/tmp/runtime.deb" "$merged/var/tmp/agent.deb"
   tar -C "$merged" -cf "$merged/usr/share/busybox.tar" bin/busybox
   printf 'raspberrypi\n' >"$merged/etc/hostname"
-  quietly 'Writing the card' "$install_log" mke2fs -q -t ext4 -d "$merged" "$data/card" 3G
+  truncate -s "$((root_start + root_size))M" "$data/image"
+  printf 'label: dos\nstart=%sMiB, size=%sMiB, type=c\nstart=%sMiB, size=%sMiB, type=83\n' "$boot_start" "$boot_size" "$root_start" "$root_size" |
+    quietly 'Making the partitions' "$install_log" sfdisk "$data/image"
+  quietly 'Writing the root partition' "$install_log" mke2fs -q -t ext4 -E "offset=$((root_start << 20))" -d "$merged" "$data/image" "${root_size}M"
   umount "$merged"
-  local line
-  line=$(join_line)
-  printf 'join: %s\n' "$line" >"$data/bramble.yaml"
-  truncate -s 64M "$data/boot"
-  mkfs.vfat "$data/boot" >>"$install_log"
-  mcopy -i "$data/boot" "$data/bramble.yaml" ::bramble.yaml
+  mkdir "$data/fat"
+  printf 'console=ttyAMA0 root=/dev/vda2 rw apparmor=0\n' >"$data/fat/cmdline.txt"
+  printf 'auto_initramfs=1\n' >"$data/fat/config.txt"
+  printf 'Debian in the form of Raspberry Pi OS\nGenerated as by pi-gen\n' >"$data/fat/issue.txt"
+  cp "$kernel" "$data/fat/kernel8.img"
+  truncate -s "${boot_size}M" "$data/boot"
+  mkfs.vfat -F 32 -s 1 -n bootfs "$data/boot" >>"$install_log"
+  mcopy -i "$data/boot" "$data"/fat/* ::
+  dd if="$data/boot" of="$data/image" bs=1M seek="$boot_start" conv=notrunc,sparse status=none
+  rm "$data/boot"
 }
 
+make_card() {
+  scripts/bramble-controller card "$data/image" --out "$data/card" --packages "$data/packages" --kubeconfig "$data/kubeconfig" 2>>"$install_log" ||
+    fail 'The card is not made' 'The cause is in its log.' "$install_log"
+  rm "$data/image"
+}
+
+# on_card FILE: the text of a file on the boot partition.
+on_card() { mtype -i "$data/card@@$((boot_start << 20))" "::$1"; }
+
+# The firmware of a board reads the kernel and its words from the card; qemu has none and is given both.
 switch_on() {
   door=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
-  local board=(-cpu cortex-a72 -smp 2 -m 1024 -display none)
+  local board=(-cpu cortex-a72 -smp 2 -m 1024 -display none) words
+  words=$(on_card cmdline.txt)
   quietly 'Describing the board' "$install_log" describe_board "${board[@]}" || fail 'The board cannot be described' 'The cause is in the log of qemu or dtc.' "$install_log"
   nice qemu-system-aarch64 -M virt "${board[@]}" -dtb "$data/board" -accel tcg,thread=multi -monitor none -no-reboot \
-    -kernel "$kernel" -initrd "$initramfs" -append 'root=/dev/vda rw console=ttyAMA0 apparmor=0' \
-    -drive "file=$data/card,format=raw,if=virtio,cache=unsafe" -drive "file=$data/boot,format=raw,if=virtio,cache=unsafe" \
+    -kernel "$kernel" -initrd "$initramfs" -append "$words" \
+    -drive "file=$data/card,format=raw,if=virtio,cache=unsafe" \
     -netdev "user,id=net,hostfwd=tcp:127.0.0.1:$door-:2222" -device virtio-net-pci,netdev=net,romfile= \
     -serial "file:$data/console" >>"$install_log" 2>&1 </dev/null &
   machine=$!
+}
+
+check_prepared() {
+  print "    On the card: $(on_card bramble-status.txt | tail -n 1)"
+  [[ $(on_card bramble-status.txt) == *Prepared* ]] || fail 'The machine has not prepared itself' 'The end of its console:' "$data/console"
+  [[ $(on_card cmdline.txt) != *systemd.run* ]] || fail 'The first boot would be repeated' "cmdline.txt: $(on_card cmdline.txt)"
+}
+
+check_installed() {
+  answers 'test ! -e /boot/firmware/bramble && test ! -e /etc/systemd/system/bramble-card.service' || fail 'The packages are still on the card' "See what is above."
+  print "    On the card: $(in_machine 'tail -n 1 /boot/firmware/bramble-status.txt')"
+  print "    $(in_machine 'grep firmware /etc/fstab')"
+  print "    $(in_machine 'systemctl show --property=RuntimeWatchdogUSec')"
+  answers 'grep -q nofail /etc/fstab' || fail 'A damaged boot partition would hold up the boot' 'See the line of /etc/fstab.'
 }
 
 # describe_board OPTION…: qemu's own, and an idle state of its processors. Without one a suspended kernel lets its clock run on.
@@ -218,8 +256,10 @@ who_runs() {
 # What a shutdown with grace leaves behind.
 look_back() {
   grep -q 'reboot: Power down' "$data/console" || fail 'The kernel did not report that it powers down' 'The end of its console:' "$data/console"
-  dumpe2fs -h "$data/card" 2>/dev/null | grep -q '^Filesystem state: *clean' || fail 'The file system was not unmounted' 'The end of the console:' "$data/console"
-  print '    The file system was unmounted'
+  dumpe2fs -h "$data/card?offset=$(((boot_start + boot_size) << 20))" 2>/dev/null | grep -q '^Filesystem state: *clean' || fail 'The file system was not unmounted' 'The end of the console:' "$data/console"
+  dd if="$data/card" bs=1M skip="$boot_start" count="$boot_size" of="$data/boot" status=none
+  fsck.vfat -n "$data/boot" >>"$install_log" || fail 'The boot partition is damaged' 'See the log of fsck.vfat.' "$install_log"
+  print '    The file systems were unmounted, and are whole'
   local annotations
   annotations=$(kube get lease raspberrypi --namespace kube-node-lease --output 'jsonpath={.metadata.annotations}')
   print "    What the controller recorded: $annotations"

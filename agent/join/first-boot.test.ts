@@ -35,7 +35,8 @@ function aMachine(t: Test, file: string) {
       signal: stopping.signal,
       log,
     })
-  return { card, boot, log, stopping, identity: () => readIdentity(path(folder, 'agent')) }
+  const status = () => readFile(path(folder, 'bramble-status.txt'), 'utf8')
+  return { card, boot, log, stopping, status, identity: () => readIdentity(path(folder, 'agent')) }
 }
 
 test('a machine joins with the printed line on its card, and the card then holds no token', async (t) => {
@@ -46,6 +47,11 @@ test('a machine joins with the printed line on its card, and the card then holds
   t.equal(await machine.boot(), 'joined')
   t.match(await machine.identity(), { nodeName: 'pi', apiUrl: door.url.origin })
   t.equal(existsSync(machine.card), false)
+  t.match(
+    await machine.status(),
+    /^Bramble, 20.* UTC by the clock of this machine:\nJoined https:\/\/127\.0\.0\.1:\d+ as node pi\.\n$/,
+  )
+  t.notMatch(await machine.status(), token.secret)
   t.equal(await machine.boot(), 'nothing-to-do')
 })
 
@@ -76,6 +82,10 @@ test('it tries until the controller is there, and logs each failure once', async
   t.equal(machine.log.messages('warn').length, 1)
   t.match(machine.log.lines[0]?.facts['error'], { message: /nothing listens at 127\.0\.0\.1:1$/ })
   t.equal(existsSync(machine.card), true)
+  t.match(
+    await machine.status(),
+    /\nCannot join yet: .*nothing listens at 127\.0\.0\.1:1.*\n.+\nIt is tried again until it works\.\n$/,
+  )
   machine.stopping.abort()
   t.equal(await done, 'stopped')
 })
@@ -100,6 +110,7 @@ test('a file that is wrong stays, and the field is named', async (t) => {
   t.equal(await machine.boot(), 'bad-file')
   t.equal(await readFile(machine.card, 'utf8'), 'controller: https://c:6443\ntoken: secret\n')
   t.match(machine.log.lines[0]?.facts['error'], { message: /\n {2}token: must be a token/ })
+  t.match(await machine.status(), /\n {2}token: must be a token.*\nCorrect the file and start the machine again\.\n$/)
 
   const problemOf = (source: string) => {
     try {

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
-import { join as pathJoin } from 'node:path'
+import { dirname, join as pathJoin } from 'node:path'
 import { dnsSubdomainProblem } from '../../api/names.ts'
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
@@ -11,6 +11,7 @@ import { replaceFile } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { ConfigurationError } from '../../daemon/process/configuration-file.ts'
+import { writeBootStatus } from './boot-status.ts'
 import { JoinError } from './failures.ts'
 import { type FirstBoot, readFirstBoot } from './first-boot-file.ts'
 import { readIdentity } from './identity.ts'
@@ -57,12 +58,14 @@ export async function firstBoot(needs: FirstBootNeeds): Promise<FirstBootEnd> {
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     log.error('The first-boot file is wrong: correct it and reboot', { path, error })
+    await report(path, [storyOf(error), 'Correct the file and start the machine again.'], needs)
     return 'bad-file'
   }
   const before = await readIdentity(dataDir).catch(() => undefined)
-  const joined = await joinAtLast(wanted, name, needs)
+  const joined = await joinAtLast(wanted, name, (lines) => report(path, lines, needs), needs)
   if (joined === undefined) return 'stopped'
   log.info('Joined', { node: joined, controller: wanted.url.origin })
+  await report(path, [`Joined ${wanted.url.origin} as node ${joined}.`], needs)
   if (before !== undefined)
     log.warn('The agent continues with its previous identity', { node: before.nodeName, remedy: restartIt })
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
@@ -72,14 +75,22 @@ export async function firstBoot(needs: FirstBootNeeds): Promise<FirstBootEnd> {
 }
 
 /** The name it joined with; undefined when `signal` stopped it. */
-async function joinAtLast(wanted: FirstBoot, first: string, needs: FirstBootNeeds): Promise<string | undefined> {
+async function joinAtLast(
+  wanted: FirstBoot,
+  first: string,
+  report: (lines: readonly string[]) => Promise<void>,
+  needs: FirstBootNeeds,
+): Promise<string | undefined> {
   const { dataDir, hardware, obstacleTo, clock, random, signal, log } = needs
   let nodeName = first
   let lastLogged = ''
   for (let failures = 0; !signal.aborted; failures++) {
     try {
       const print = (progress: string) => log.debug('Joining', { progress })
-      const waits = (request: string) => log.warn('The request of this machine waits for an operator', { request })
+      const waits = (request: string) => {
+        log.warn('The request of this machine waits for an operator', { request })
+        void report([`The request ${request} of this machine waits for an operator.`])
+      }
       const warns = (because: string) => log.warn('A network of this machine has addresses of the fleet', { because })
       await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, print, waits, warns, obstacleTo })
       return nodeName
@@ -96,12 +107,20 @@ async function joinAtLast(wanted: FirstBoot, first: string, needs: FirstBootNeed
         continue
       }
       const facts = { error, ...(error instanceof JoinError ? { remedy: error.remedy } : {}) }
-      if (storyOf(error) !== lastLogged) log.warn('Cannot join yet, trying again until it works', facts)
+      if (storyOf(error) !== lastLogged) {
+        log.warn('Cannot join yet, trying again until it works', facts)
+        const remedy = error instanceof JoinError ? [error.remedy] : []
+        await report([`Cannot join yet: ${storyOf(error)}`, ...remedy, 'It is tried again until it works.'])
+      }
       lastLogged = storyOf(error)
       await clock.sleep(1_000 + backoffMs(failures, retries, random), signal)
     }
   }
   return undefined
+}
+
+async function report(path: string, lines: readonly string[], { clock, log }: FirstBootNeeds): Promise<void> {
+  await writeBootStatus(dirname(path), lines, { nowMs: clock.wallMs(), log })
 }
 
 function nameFor({ nodeName }: FirstBoot, hostname: string): string {

@@ -35,7 +35,7 @@ test('the packages of a folder are read in order, with their digests', async (t)
     { fileName: agent, size: 8 + agent.length, sha256: /^[0-9a-f]{64}$/ },
     { fileName: runtime, path: join(folder, runtime) },
   ])
-  await writeFile(join(folder, agent), 'a page that says 404')
+  await writeFile(join(folder, agent), 'a page with the status 404')
   await t.rejects(readPackages(folder), /bramble-agent_0.3.0_arm64.deb is not a package of Debian/)
   await t.rejects(readPackages(join(folder, 'none')), {
     message: /Cannot read the packages in .*none/,

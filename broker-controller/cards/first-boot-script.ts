@@ -1,14 +1,12 @@
 /** The script of a card, which installs the packages of a machine that starts for the first time. Its text is POSIX shell. */
+import { bootStatusFileName } from '../../api/node/boot-status.ts'
 import { firstBootPath, firstBootWords } from './kernel-command-line.ts'
-
-/** What a computer can read from the card when the machine does not come. */
-export const statusFileName = 'bramble-status.txt'
 
 /** `BRAMBLE_CARD_ROOT` is the root directory, for tests. */
 export const firstBootScript = `#!/bin/sh
 # Makes this machine a node of a Bramble fleet. Written by 'bramble-controller card'.
 # At the first boot systemd.run in cmdline.txt starts it: it puts itself into the system, and the machine restarts. From then on
-# bramble-card.service starts it with the word install, until the packages are installed. What stops it is in ${statusFileName}.
+# bramble-card.service starts it with the word install, until the packages are installed. What stops it is in ${bootStatusFileName}.
 set -u
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 root=\${BRAMBLE_CARD_ROOT:-}
@@ -22,9 +20,9 @@ output=$root/run/bramble-card.log
 report() {
   printf 'bramble: %s\\n' "$1\${2:+. }\${2:-}"
   text=$(printf '%s\\n' "$@")
-  [ "$text" != "$(sed 1d "$firmware/${statusFileName}" 2>/dev/null)" ] || return 0
+  [ "$text" != "$(sed 1d "$firmware/${bootStatusFileName}" 2>/dev/null)" ] || return 0
   {
-    printf 'Bramble, %s by the clock of this machine:\\n%s\\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" "$text" >"$firmware/${statusFileName}"
+    printf 'Bramble, %s by the clock of this machine:\\n%s\\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" "$text" >"$firmware/${bootStatusFileName}"
     sync
   } 2>/dev/null
   return 0

@@ -17,7 +17,7 @@ export const firstBootWords = [
 /** Without them the kernel of Raspberry Pi OS has no memory limits for containers. */
 const memoryWords = ['cgroup_enable=memory', 'cgroup_memory=1'] as const
 
-/** `line` with these words at its end, each once. Words that say the opposite are removed. */
+/** `line` with these words at its end, each once. Words with the opposite effect are removed. */
 export function cardCommandLine(line: string): string {
   const added: readonly string[] = [...memoryWords, ...firstBootWords]
   const kept = line

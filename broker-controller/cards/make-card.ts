@@ -2,6 +2,7 @@
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { bootStatusFileName } from '../../api/node/boot-status.ts'
 import { syncFolder } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
 import { type CardJoin, cardFiles, packagesFolder } from './card-files.ts'
@@ -9,7 +10,6 @@ import { type CardForm, recogniseCard } from './card-form.ts'
 import type { CardPackage } from './card-packages.ts'
 import { rangeOf } from './disk-range.ts'
 import { FatVolume } from './fat/fat-volume.ts'
-import { statusFileName } from './first-boot-script.ts'
 import { type CardImageNeeds, type PackedImage, packImage, unpackImage } from './image-file.ts'
 import { cardCommandLine } from './kernel-command-line.ts'
 import type { Partition, PartitionTable } from './partition-table.ts'
@@ -94,7 +94,7 @@ async function editCard(
   })
   if (typeof form === 'string') throw new Error(`${source} ${form}`)
   // What an earlier run has put there, and what a machine has written.
-  for (const name of ['bramble', 'bramble.yaml', statusFileName]) await fat.remove([name])
+  for (const name of ['bramble', 'bramble.yaml', bootStatusFileName]) await fat.remove([name])
   for (const { fileName, path, size } of packages) {
     await fat.write([...packagesFolder, fileName], { size, chunks: createReadStream(path) })
   }

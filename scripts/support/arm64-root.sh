@@ -57,7 +57,8 @@ configure_root() {
     e2scrub_all.timer e2scrub_reap.service fstrim.timer systemd-networkd-wait-online.service; do
     ln -sf /dev/null "$root/etc/systemd/system/$unit"
   done
-  printf '/dev/vda / ext4 defaults 0 1\n/dev/vdb /boot/firmware vfat defaults 0 2\n' >"$root/etc/fstab"
+  # As Raspberry Pi OS has it.
+  printf '/dev/vda2 / ext4 defaults 0 1\n/dev/vda1 /boot/firmware vfat defaults 0 2\n' >"$root/etc/fstab"
   mkdir -p "$root/boot/firmware" "$root/etc/systemd/system/multi-user.target.wants"
   printf '[Match]\nName=e*\n[Network]\nDHCP=ipv4\n' >"$root/etc/systemd/network/slirp.network"
   ln -sf /lib/systemd/system/systemd-networkd.service "$root/etc/systemd/system/multi-user.target.wants/"
@@ -84,7 +85,7 @@ pack_initramfs() {
 #!/bin/busybox sh
 /bin/busybox mount -t devtmpfs dev /dev
 . /load
-until /bin/busybox mount -t ext4 /dev/vda /disk; do /bin/busybox sleep 0.1; done
+until /bin/busybox mount -t ext4 /dev/vda2 /disk; do /bin/busybox sleep 0.1; done
 exec /bin/busybox switch_root /disk /sbin/init
 SCRIPT
   chmod 755 "$to/init"
