@@ -99,15 +99,20 @@ async function writeWithHoles(to: FileHandle, bytes: Buffer, position: number): 
   }
 }
 
-export type PackedImage = { readonly size: number; readonly sha256: string }
+/** The digest of the image, in hexadecimal. */
+export async function digestImage(path: string, signal: AbortSignal): Promise<{ readonly sha256: string }> {
+  const digest = createHash('sha256')
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20, signal })) digest.update(chunk)
+  return { sha256: digest.digest('hex') }
+}
 
-/** Compresses the image at `path` to the empty file `to`. The size and the digest are those of the image. */
+/** Compresses the image at `path` to the empty file `to`. The digest is that of the image. */
 export async function packImage(
   path: string,
   to: FileHandle,
   size: number,
   needs: CardImageNeeds,
-): Promise<PackedImage> {
+): Promise<{ readonly sha256: string }> {
   const digest = createHash('sha256')
   let [total, tenths] = [0, 0]
   const file = createReadStream(path, { highWaterMark: 1 << 20, signal: needs.signal })
@@ -120,7 +125,7 @@ export async function packImage(
   })
   const packed = throughXz(file, ['--compress', '--threads=0', '-3'], `Cannot compress ${path}`, needs.signal)
   for await (const chunk of packed) await to.write(chunk)
-  return { size: total, sha256: digest.digest('hex') }
+  return { sha256: digest.digest('hex') }
 }
 
 async function firstBytes(path: string): Promise<Buffer> {

@@ -10,7 +10,7 @@ import { type CardForm, recogniseCard } from './card-form.ts'
 import type { CardPackage } from './card-packages.ts'
 import { rangeOf } from './disk-range.ts'
 import { FatVolume } from './fat/fat-volume.ts'
-import { type CardImageNeeds, type PackedImage, packImage, unpackImage } from './image-file.ts'
+import { type CardImageNeeds, digestImage, packImage, unpackImage } from './image-file.ts'
 import { cardCommandLine } from './kernel-command-line.ts'
 import type { Partition, PartitionTable } from './partition-table.ts'
 
@@ -29,7 +29,14 @@ export type CardNeeds = CardImageNeeds & {
   readonly join: () => Promise<CardJoin>
 }
 
-export type MadeCard = { readonly form: CardForm; readonly join: CardJoin; readonly packed: PackedImage | undefined }
+export type MadeCard = {
+  readonly form: CardForm
+  readonly join: CardJoin
+  /** Size of the image, digest of it, and size of the file. */
+  readonly size: number
+  readonly sha256: string
+  readonly fileSize: number
+}
 
 /** Text files of boot partitions are smaller. */
 const maxTextBytes = 256 * 1024
@@ -53,10 +60,10 @@ export async function makeCard(wanted: WantedCard, needs: CardNeeds): Promise<Ma
     }
     const { form, join, size } = result
     const isPacked = target.endsWith('.xz')
-    const packed = isPacked ? await pack(aside, packedAside, size, needs) : undefined
+    const { sha256 } = isPacked ? await pack(aside, packedAside, size, needs) : await digestImage(aside, needs.signal)
     await rename(isPacked ? packedAside : aside, target)
     await syncFolder(dirname(target))
-    return { form, join, packed }
+    return { form, join, size, sha256, fileSize: (await stat(target)).size }
   } finally {
     await rm(aside, { force: true })
     await rm(packedAside, { force: true })
@@ -117,7 +124,12 @@ async function checkRoot(source: string, file: FileHandle, { start, size }: Part
     throw new Error(`${source} has no ext4 in its second partition: it is not Raspberry Pi OS`)
 }
 
-async function pack(from: string, to: string, size: number, needs: CardImageNeeds): Promise<PackedImage> {
+async function pack(
+  from: string,
+  to: string,
+  size: number,
+  needs: CardImageNeeds,
+): Promise<{ readonly sha256: string }> {
   const file = await open(to, 'wx', 0o600)
   try {
     const packed = await packImage(from, file, size, needs)

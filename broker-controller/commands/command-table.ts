@@ -140,6 +140,11 @@ Everything else on the image stays as it is. Needs neither root nor mounts; .xz 
       defaultText: "the machine's hostname, with the board's serial number if the name is taken",
     },
     ttl: { value: 'DURATION', help: 'lifetime of the token, like 90m or 168h', default: '24h' },
+    url: {
+      value: 'URL',
+      help: 'where you publish the image, for the list that Raspberry Pi Imager opens',
+      defaultText: 'the file of --out',
+    },
     replace: { help: 'replace the file of --out' },
     'data-dir': dataDir,
     kubeconfig,

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
@@ -49,7 +49,14 @@ test('a card gets a token of its own, which is named with its end', async (t) =>
     `The token ${token?.id} expires at ${token?.expiration}; 'bramble-controller token delete ${token?.id}'`,
   )
   t.notMatch(stdout + stderr, token?.secret ?? 'none', 'its secret is on the card only')
-  const card = (await readFile(out)).toString('latin1')
+  const list = JSON.parse(await readFile(out.replace('.img', '.rpi-imager-manifest'), 'utf8'))
+  t.match(list.os_list, [
+    { name: 'Raspberry Pi reference 2025-12-04 for fleet.example:6443', url: `file://${out}`, init_format: 'systemd' },
+  ])
+  const bytes = await readFile(out)
+  t.equal(list.os_list[0].extract_sha256, createHash('sha256').update(bytes).digest('hex'))
+  t.notMatch(JSON.stringify(list), token?.secret ?? 'none')
+  const card = bytes.toString('latin1')
   t.match(
     card,
     `controller: https://fleet.example:6443\ntoken: ${token?.id}.${token?.secret}\ncaHash: ${door.caHash}\nnodeName: kitchen\n`,
@@ -71,6 +78,7 @@ test('what was typed wrongly is named', async (t) => {
     [[image, '--out', 'x'], /^Give the folder with the packages for the machine with --packages\./],
     [[...usual, '--ttl', '0'], /^Invalid value "0" for --ttl/],
     [[...usual, '--ttl', 'soon'], /^Invalid value "soon" for --ttl/],
+    [[...usual, '--url', 'ftp://x'], /^Invalid value "ftp:\/\/x" for --url/],
     [[...usual, '--node-name', 'Küche'], /^Invalid value "Küche" for --node-name/],
   ] as const) {
     t.match(await type(...argv), { code: 64, stderr: expected })
