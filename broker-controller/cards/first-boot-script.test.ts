@@ -100,11 +100,11 @@ test('a root partition that cannot be written is reported on the boot partition'
 test('the packages are installed without a network if they suffice, and the card is emptied', async (t) => {
   const { run, read, has, log } = machine(t)
   run()
-  t.match(run('install'), { code: 0, stderr: '' })
+  t.match(run('install'), { code: 0, stderr: '', console: /then joining\.\nbramble: The packages are installed\.\n$/ })
   t.match(log(), /^apt-get .* install --no-download --no-install-recommends .*\/packages\/a_1_arm64\.deb$/m)
   t.notMatch(log(), /apt-get .* update/)
   t.match(log(), /systemctl --no-block start bramble-first-boot.service/)
-  t.match(read(status), /The packages are installed\. Joining/)
+  t.match(read(status), /\nInstalling the packages, then joining\.\n$/, 'the agent writes the next text')
   for (const path of [
     'boot/firmware/bramble',
     'etc/systemd/system/bramble-card.service',

@@ -98,8 +98,10 @@ install_packages() {
   esac
   (cd "$card" && sha256sum --check --quiet SHA256SUMS) >"$output" 2>&1 ||
     stop "A file of the card is damaged: $(grep -o '^[^:]*: FAILED.*' "$output" | head -n 1)" 'Write the card again. If that does not help, use another card.'
-  # Not on the boot partition: this is repeated each minute.
-  echo 'bramble: Installing the packages.'
+  # Where something has stopped it, that stays on the boot partition: this is repeated each minute.
+  case $(sed 1d "$firmware/${bootStatusFileName}" 2>/dev/null) in
+    '' | Prepared*) report 'Installing the packages, then joining.' ;;
+  esac
   # After a power cut.
   dpkg --configure -a >"$output" 2>&1 || true
   # Without a network, if all that is needed is on the card.
@@ -112,7 +114,8 @@ install_packages() {
     apt_or_stop install bramble-agent
   fi
   has_agent || stop 'The packages are installed, and bramble-agent is not among them' 'Make the card with bramble-agent, or with the keyring of a repository that has it.'
-  report 'The packages are installed. Joining; this text changes when the machine has joined.'
+  # The agent writes the next text; it runs already.
+  echo 'bramble: The packages are installed.'
   rm -rf "$units/multi-user.target.wants/bramble-card.service" "$units/bramble-card.service" "$card"
   systemctl daemon-reload || true
   systemctl --no-block start bramble-first-boot.service || true
