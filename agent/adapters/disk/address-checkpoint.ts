@@ -8,9 +8,9 @@ import { ipVersion } from '../../../api/text/ip-address.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import { isMissing } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
+import { checkedContent, withChecksum } from '../../../daemon/updates/checked-text.ts'
 import type { PeerAddress, PeerAddresses, Unproven } from '../../network/probes/peer-addresses.ts'
 import type { ProofCheckpoint } from '../../network/probes/probe-manager.ts'
-import { checkedContent, withChecksum } from './checked-file.ts'
 
 const AddressesSchema = object({
   nodes: list(

@@ -5,7 +5,7 @@ import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { ServicesMessage } from '../../../api/network/service-endpoints.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { testFolder } from '../../../daemon/testing/test-folder.ts'
-import { withChecksum } from './checked-file.ts'
+import { withChecksum } from '../../../daemon/updates/checked-text.ts'
 import { networkCheckpoint, networkCheckpointPath, obstacleFile, readSavedObstacle } from './network-checkpoint.ts'
 
 const network: NetworkMessage = {

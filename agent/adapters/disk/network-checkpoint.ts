@@ -8,12 +8,12 @@ import { problemText } from '../../../api/problem.ts'
 import { removeUnfinished, replaceFile } from '../../../daemon/durable-file.ts'
 import { isMissing } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
+import { checkedContent, withChecksum } from '../../../daemon/updates/checked-text.ts'
 import type { SavedObstacle } from '../../network/gate/network-gate.ts'
 import { type NetworkObstacle, NetworkObstacleSchema, unreadableObstacle } from '../../network/gate/network-obstacle.ts'
 import type { NetworkCheckpoint } from '../../network/messages/network-reception.ts'
 import { decodeNetwork, type Received } from '../../network/messages/received-network.ts'
 import { decodeServices } from '../../network/messages/received-services.ts'
-import { checkedContent, withChecksum } from './checked-file.ts'
 
 export function networkCheckpointPath(dataDir: string): string {
   return join(dataDir, 'network')

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import { isMissing } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
+import { checkedContent, withChecksum } from '../../../daemon/updates/checked-text.ts'
 import { decodePolicies } from '../../network/messages/received-policies.ts'
 import type { PolicyCheckpoint } from '../../network/policies/policy-reception.ts'
-import { checkedContent, withChecksum } from './checked-file.ts'
 
 /** `folder`: see `networkCheckpointPath`. */
 export function policyCheckpoint(folder: string, log: Log): PolicyCheckpoint {
