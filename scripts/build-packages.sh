@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
   cat <<'TXT'
-Usage: scripts/build-packages.sh [--arch amd64|arm64] [--version VERSION] [--out DIR] [--quick] [--yes] [PACKAGE…]
+Usage: scripts/build-packages.sh [--arch amd64|arm64] [--version VERSION] [--release-keys FILE] [--out DIR] [--quick] [--yes] [PACKAGE…]
        scripts/build-packages.sh --keyring FILE --uri URI [--version VERSION] [--out DIR] bramble-archive-keyring
 
 Builds bramble-agent_VERSION_ARCH.deb and bramble-controller_VERSION_ARCH.deb (the program in one file, its native parts, systemd units,
@@ -14,6 +14,7 @@ and compiled is kept for the next time. The same commit, built twice, gives the 
   --arch ARCH        amd64 or arm64; this machine's own without it. arm64 is cross-compiled on amd64
   --version VERSION  in place of that of daemon/process/version.ts
   --out DIR          where the packages go (dist/packages)
+  --release-keys FILE  whose releases bramble-update installs, as dist/scripts/release.js keys writes it; without it none
   --keyring FILE     the public keys of the package repository, present and next, as scripts/repository.sh keys writes them
   --uri URI          the address of that repository
   --quick            for tests: nothing is optimised or packed tightly
@@ -28,12 +29,13 @@ TXT
 
 maintainer='The Bramble developers <developers@bramble.dev>'
 
-arch='' version='' out='' quick='' assume_yes='' keyring='' uri='' packages=()
+arch='' version='' out='' quick='' assume_yes='' keyring='' uri='' release_keys='' packages=()
 while [ $# -gt 0 ]; do
   case $1 in
     --arch) arch=${2:?'--arch: which?'} && shift 2 ;;
     --version) version=${2:?'--version: which?'} && shift 2 ;;
     --out) out=$(realpath -m -- "${2:?'--out: where?'}") && shift 2 ;;
+    --release-keys) release_keys=$(realpath -e -- "${2:?'--release-keys: which file?'}") && shift 2 ;;
     --keyring) keyring=$(realpath -m -- "${2:?'--keyring: which file?'}") && shift 2 ;;
     --uri) uri=${2:?'--uri: which address?'} && shift 2 ;;
     --quick) quick=yes && shift ;;
@@ -125,7 +127,7 @@ bundle() {
   step "Bundling version $version"
   node_modules/.bin/esbuild scripts/build.ts --bundle --packages=external --platform=node --format=esm \
     --log-level=warning --outfile=dist/bundle/build-packages.mjs
-  node dist/bundle/build-packages.mjs --out="$work/bundle" --version="$version" bramble-agent bramble-controller bramble-grpc bramble-mqtt bramble-certs
+  node dist/bundle/build-packages.mjs --out="$work/bundle" --version="$version" bramble-agent bramble-update bramble-controller bramble-grpc bramble-mqtt bramble-certs
 }
 
 # native MODULE FILE: the compiled FILE of the module, for the Node.js of the package; prints its path.
@@ -273,8 +275,13 @@ bramble_agent() {
   place usocket uwrap.node index.js
   plain_module debug ms
   program bramble-agent "runs this machine's pods in Docker"
+  program bramble-update 'installs releases of the agent, on trial'
   completion bramble-agent
-  install -m 644 systemd/bramble-agent.service systemd/bramble-agent.path systemd/bramble-first-boot.service "$root/lib/systemd/system/"
+  # The version with the larger sequence is newer. It is the time of the sources.
+  printf '{"version":"%s","sequence":%s}\n' "$version" "$SOURCE_DATE_EPOCH" >"$library/release.json"
+  [ -z "$release_keys" ] || install -m 644 "$release_keys" "$library/release-keys.json"
+  install -m 755 scripts/packages/bramble-agent/start "$library/start"
+  install -m 644 systemd/bramble-agent.service systemd/bramble-agent-trial.service systemd/bramble-agent.path systemd/bramble-first-boot.service "$root/lib/systemd/system/"
   install -D -m 644 systemd/bramble-agent.sysctl.conf "$root/usr/lib/sysctl.d/50-bramble-agent.conf"
   install -D -m 644 systemd/bramble-agent.modules.conf "$root/usr/lib/modules-load.d/bramble-agent.conf"
   install -m 755 scripts/packages/bramble-agent/has-joined "$library/has-joined"

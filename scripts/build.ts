@@ -39,6 +39,7 @@ const grpc = '@grpc/grpc-js'
 
 const programs: readonly Program[] = [
   { name: 'bramble-agent', entry: 'agent/main.ts', launcher: 'scripts/bramble-agent', alias: inNode },
+  { name: 'bramble-update', entry: 'agent/update.ts', launcher: 'scripts/bramble-update', alias: inNode },
   { name: 'bramble-controller', entry: 'broker-controller/main.ts', launcher: 'scripts/bramble-controller' },
   { name: 'bramble-certs', entry: 'certs/cli.ts', launcher: 'scripts/bramble-certs' },
   { name: 'quickstart-probe', entry: 'scripts/quickstart-probe.ts' },

@@ -16,7 +16,7 @@ type Wrong = {
   readonly why: string
 }
 
-const nodeParts = '(node|eviction|pods|shutdown|health|usage|sessions|network)'
+const nodeParts = '(node|eviction|pods|shutdown|health|usage|sessions|network|updates)'
 const fleetParts = '(broker|controllers|scheduler|apiserver)'
 const wrong: readonly Wrong[] = [
   { from: /^api\//, to: /^(?!api\/|typebox)/, why: 'api/ is words only: it imports nothing but TypeBox' },
@@ -54,9 +54,9 @@ const wrong: readonly Wrong[] = [
     why: 'programs do not import scripts, tests, benchmarks or the simulator',
   },
   {
-    from: /^agent\/(?!main\.ts|assembly\/|doctor\/adapters\/)/,
+    from: /^agent\/(?!main\.ts|update\.ts|assembly\/|doctor\/adapters\/)/,
     to: /^agent\/(doctor\/)?adapters\//,
-    why: 'only main.ts and assembly/ build adapters',
+    why: 'only the programs main.ts and update.ts, and assembly/, build adapters',
   },
   {
     from: /^agent\/(?!assembly\/)\w+\//,
@@ -266,7 +266,7 @@ test('an import in the wrong direction is found', async (t) => {
     `import { docker } from '../../adapters/docker/docker-runtime.ts'`,
   )
   t.same(found.flatMap(problemsOf), [
-    'agent/pods/plan/pod-plan.ts → agent/adapters/docker/docker-runtime.ts: only main.ts and assembly/ build adapters',
+    'agent/pods/plan/pod-plan.ts → agent/adapters/docker/docker-runtime.ts: only the programs main.ts and update.ts, and assembly/, build adapters',
   ])
 })
 
