@@ -11,7 +11,7 @@ import { exitCode } from '../daemon/process/exit-code.ts'
 import { version } from '../daemon/process/version.ts'
 import { fileDisk } from '../daemon/updates/file-disk.ts'
 import { type ReleaseKeys, readReleaseKeys } from '../daemon/updates/release-manifest.ts'
-import { commitTrial, prepareStart } from '../daemon/updates/start-version.ts'
+import { commitTrial, committedVersion, prepareStart } from '../daemon/updates/start-version.ts'
 import { loadUpdateState, saveVerdict, type UpdateFolder, versionPath } from '../daemon/updates/update-folder.ts'
 import { withUpdateLock } from '../daemon/updates/update-lock.ts'
 import type { Release } from '../daemon/updates/update-state.ts'
@@ -50,6 +50,12 @@ async function main(argv: readonly string[]): Promise<number> {
         return exitCode.fine
       case 'start':
         return await start(values)
+      case 'committed': {
+        const updates = updatesOf(values)
+        const release = await committedVersion(updates, await readBase())
+        if (release !== undefined) output.stdout(`${versionPath(updates, release)}\n`)
+        return exitCode.fine
+      }
       case 'judge':
         await judge(values)
         return exitCode.fine

@@ -81,6 +81,17 @@ test('updates of the agent on a machine', async (t) => {
     },
   )
 
+  await t.test('where the start cannot be prepared, the committed version runs', async (t) => {
+    // As a disk that hangs: what prepares the start waits for the lock, and gives up.
+    await machine.run('systemd-run --quiet --unit=holder flock /run/bramble/agent-update.lock sleep infinity')
+    await machine.run('systemctl restart bramble-agent', { withinMs: 120_000 })
+    await machine.run('systemctl stop holder')
+    t.match(await machine.journal('bramble-agent'), /Another program holds/)
+    const program = await machine.run('tr "\\0" " " </proc/$(systemctl show -p MainPID --value bramble-agent)/cmdline')
+    t.match(program, /updates\/agent\/versions\/99\.0\.0-/)
+    t.equal(await containers(), before)
+  })
+
   await t.test('a power cut in a trial costs an attempt, and the trial goes on', async (t) => {
     const program = 'exec "$(dirname "$0")/agent" "$@"'
     const folder = await publisher.publish({ version: '99.4.0', program })

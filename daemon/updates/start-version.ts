@@ -40,6 +40,11 @@ export async function prepareStart(updates: UpdateFolder, base: Base): Promise<R
   return run
 }
 
+/** The version to start where `prepareStart` is not possible. Changes nothing. */
+export async function committedVersion(updates: UpdateFolder, base: Base): Promise<Release | undefined> {
+  return nextStart(await loadUpdateState(updates), await readFacts(updates, base)).fallback
+}
+
 /** While the program runs: takes a verdict to commit into the state, so that it holds without another start. */
 export async function commitTrial(updates: UpdateFolder, base: Base): Promise<void> {
   const before = await loadUpdateState(updates)

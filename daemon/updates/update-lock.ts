@@ -8,7 +8,7 @@ export async function withUpdateLock<T>(path: string, action: () => Promise<T>, 
   const holder = spawn('flock', holding, { stdio: ['pipe', 'pipe', 'ignore'] })
   const ended = once(holder, 'exit')
   holder.stdin.on('error', () => undefined)
-  const first = await Promise.race([once(holder.stdout, 'data'), ended, once(holder, 'error')])
+  const first = await Promise.race([once(holder.stdout, 'data'), ended])
   if (String(first[0]) !== 'held\n') throw new Error(`Another program holds ${path}`)
   try {
     return await action()

@@ -44,8 +44,8 @@ export async function viewOfController(dataDir: string, version?: string): Promi
       const lease = await client.get(`/apis/coordination.k8s.io/v1/namespaces/${nodeLeaseNamespace}/leases/${nodeName}`)
       // Another answer, as of an authentication that failed, is none about the node.
       if (![node, lease].every(({ status }) => status === 200 || status === 404)) continue
-      const isCurrent = isLeaseCurrent(lease.body, Date.parse(lease.dateHeader ?? ''))
-      return isCurrent && (version === undefined || isOfVersion(node.body, version)) ? 'sees' : 'misses'
+      const nowMs = Date.parse(lease.dateHeader ?? '')
+      return isSeen({ node: node.body, lease: lease.body, nowMs, version }) ? 'sees' : 'misses'
     } catch {
       // The next one may answer.
     }
@@ -53,16 +53,22 @@ export async function viewOfController(dataDir: string, version?: string): Promi
   return 'away'
 }
 
-function isOfVersion(body: unknown, version: string): boolean {
-  const node = decode(SeenNodeSchema, body)
-  return node.ok && node.value.status?.nodeInfo?.kubeletVersion.endsWith(`-bramble.${version}`) === true
+export type NodeAtController = {
+  /** Bodies of the answers. */
+  readonly node: unknown
+  readonly lease: unknown
+  /** By the clock of the controller, which has written the lease. */
+  readonly nowMs: number
+  readonly version: string | undefined
 }
 
-/** By the clock of the controller, which has written the lease. */
-function isLeaseCurrent(body: unknown, nowMs: number): boolean {
-  const lease = decode(SeenLeaseSchema, body)
-  if (!lease.ok) return false
-  const { renewTime = '', leaseDurationSeconds = usualLeaseDurationSeconds } = lease.value.spec ?? {}
+/** Whether the node has a current lease, and this version of the agent. */
+export function isSeen({ node, lease, nowMs, version }: NodeAtController): boolean {
+  const [decodedNode, decodedLease] = [decode(SeenNodeSchema, node), decode(SeenLeaseSchema, lease)]
+  if (!decodedNode.ok || !decodedLease.ok) return false
+  const { renewTime = '', leaseDurationSeconds = usualLeaseDurationSeconds } = decodedLease.value.spec ?? {}
   // The date of an answer has whole seconds.
-  return nowMs - Date.parse(renewTime) <= leaseDurationSeconds * 1000 + 1000
+  const isCurrent = nowMs - Date.parse(renewTime) <= leaseDurationSeconds * 1000 + 1000
+  const found = decodedNode.value.status?.nodeInfo?.kubeletVersion
+  return isCurrent && (version === undefined || found?.endsWith(`-bramble.${version}`) === true)
 }
