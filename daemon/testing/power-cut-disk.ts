@@ -48,6 +48,7 @@ export function powerCutDisk(
   const initial = new Map([...before].map(([path, entry]) => [path, entry === 'folder' ? entry : { ...entry }]))
   const inodes = new Map([...before].map(([path, entry]) => [entry, initial.get(path)]))
   const log: Logged[] = []
+  let pending: readonly Logged[] = []
   let operations = 0
   let isOff = false
 
@@ -60,8 +61,14 @@ export function powerCutDisk(
     operations++
   }
   const act = (operation: Operation) => {
-    log.push({ operation, isSynced: false })
+    const logged = { operation, isSynced: false }
+    log.push(logged)
+    pending = [...pending, logged]
     applyTo(entries, operation)
+  }
+  const makeDurable = (isMeant: (one: Logged) => boolean) => {
+    for (const one of pending) one.isSynced ||= isMeant(one)
+    pending = pending.filter(({ isSynced }) => !isSynced)
   }
   const need = (path: string, kind?: 'folder') => {
     const entry = entries.get(path)
@@ -122,13 +129,13 @@ export function powerCutDisk(
       count()
       const file = need(path)
       if (!syncs) return
-      for (const one of log) if (one.operation.kind === 'write' && one.operation.file === file) one.isSynced = true
+      makeDurable(({ operation }) => operation.kind === 'write' && operation.file === file)
     },
     async syncFolder(folder) {
       count()
       need(folder, 'folder')
       if (!syncs) return
-      for (const one of log) if (foldersOf(one.operation).includes(folder)) one.isSynced = true
+      makeDurable(({ operation }) => foldersOf(operation).includes(folder))
     },
     async makeFolder(path) {
       count()

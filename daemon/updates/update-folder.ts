@@ -134,16 +134,8 @@ export async function removeRest(updates: UpdateFolder, { committed, trial }: Up
   const { disk, folder } = updates
   const kept = [committed, trial].flatMap((one) => (one === undefined ? [] : [folderOf(one)]))
   for (const name of await disk.list(`${folder}/versions`)) {
-    if (kept.includes(name)) continue
-    const path = `${folder}/versions/${name}`
-    const isWhole = !name.endsWith('.part')
-    const part = isWhole ? `${path}.part` : path
-    await disk.remove(part)
-    if (!isWhole) continue
-    // In one step: half a version must not count as one.
-    await disk.rename(path, part)
-    await disk.syncFolder(`${folder}/versions`)
-    await disk.remove(part)
+    // A power cut may leave half of it. It is removed again before the same release is unpacked.
+    if (!kept.includes(name)) await disk.remove(`${folder}/versions/${name}`)
   }
   if (trial === undefined && (await isStateSaved(updates))) await discardState(updates)
 }
