@@ -26,6 +26,14 @@ test('a line is one JSON object: constant words, facts, and an error with its ca
   t.ok(lines[0]?.endsWith('\n'))
 })
 
+test('facts do not have the names that each line has itself', async (t) => {
+  const [line = ''] = linesOf('json', (log) => {
+    // @ts-expect-error: the fact would be lost
+    log.warn('Hook failed', { message: 'exit code 1' })
+  })
+  t.equal(JSON.parse(line).message, 'Hook failed')
+})
+
 test('on a terminal the same line reads from left to right', async (t) => {
   const [line] = linesOf('text', (log) => log.info('Pod stopped', { pod: 'default/web', times: [1, 2] }))
   t.match(line, /^\d\d:\d\d:\d\d\.\d{3} INFO {2}Pod stopped pod=default\/web times=\[1,2\]\n$/)

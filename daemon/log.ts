@@ -5,7 +5,13 @@
 import { inspect } from 'node:util'
 import { withCauses } from './errors.ts'
 
-export type Facts = { readonly [name: string]: unknown }
+/** Without the names that each line has itself: a fact of that name would be lost. */
+export type Facts = {
+  readonly [name: string]: unknown
+  readonly level?: never
+  readonly time?: never
+  readonly message?: never
+}
 
 export interface Log {
   /** Someone must look. */
@@ -57,7 +63,7 @@ export function openLog(settings: LogSettings): Log {
 const levels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug']
 
 /** Never throws: a fact that JSON has no form for, such as an object that contains itself, is written as Node.js prints it. */
-function serialized(record: Facts): string {
+function serialized(record: { readonly [name: string]: unknown }): string {
   const plain = (_: string, fact: unknown) => (typeof fact === 'bigint' ? String(fact) : fact)
   try {
     return JSON.stringify(record, plain)
@@ -109,7 +115,7 @@ function forJournal(line: string): string {
   return `<${priorities[String(level)] ?? 6}>${text}\n`
 }
 
-function worded(facts: Facts): readonly string[] {
+function worded(facts: { readonly [name: string]: unknown }): readonly string[] {
   return Object.entries(facts).map(
     ([name, fact]) => `${name}=${typeof fact === 'string' ? fact : JSON.stringify(fact)}`,
   )

@@ -612,7 +612,7 @@ test('log lines name the pod, the threshold, the pressure and the signals they a
     pod: 'default/stuck',
     threshold: 'memory.available',
     gracePeriodSeconds: 1,
-    message: /low on resource: memory/,
+    why: /low on resource: memory/,
   })
   t.same(factsOf('Evicted pod does not end'), { podUID: uidOf('stuck') })
   t.match(factsOf('Node is under pressure'), { stalls: [{ signal: 'io.full', percent: 7 }] })

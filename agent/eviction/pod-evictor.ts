@@ -72,7 +72,12 @@ export function podEvictor(
       const [use, disk] = [facts.use.get(uid), facts.disk.get(uid)]
       const message = evictionMessage({ pod: victim, threshold, observed, use, disk })
       const gracePeriodSeconds = graceFor(victim, threshold)
-      log.warn('Pod evicted', { pod: `${namespace}/${name}`, threshold: threshold.signal, gracePeriodSeconds, message })
+      log.warn('Pod evicted', {
+        pod: `${namespace}/${name}`,
+        threshold: threshold.signal,
+        gracePeriodSeconds,
+        why: message,
+      })
       pods.endPod(uid, { reason: 'Evicted', message, gracePeriodSeconds, event: 'Warning', disruption: message })
       evicted?.(threshold.signal)
       return uid

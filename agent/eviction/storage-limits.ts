@@ -56,7 +56,7 @@ export function storageLimits({ pods, usage, reads, clock, log }: StorageLimitsN
       const own = use.get(uid)
       const message = own && brokenStorageLimit(pod, own, reads.imagesApart.get() ?? true)
       if (message === undefined) continue
-      log.warn('Pod evicted', { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, message })
+      log.warn('Pod evicted', { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, why: message })
       pods.endPod(uid, { reason: 'Evicted', message, gracePeriodSeconds: immediatelySeconds, event: 'Warning' })
     }
   }

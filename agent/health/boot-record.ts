@@ -135,7 +135,7 @@ function startGate({ clock, uptimeMs, log }: StartGateNeeds, cell: StateCell) {
     const uid = pod.metadata.uid ?? ''
     const isNew = !logged.has(uid)
     logged.add(uid)
-    if (isNew) log.warn('Pod held back: the machine went down soon after its start', { pod: nameOf(pod), message })
+    if (isNew) log.warn('Pod held back: the machine went down soon after its start', { pod: nameOf(pod), why: message })
     return { reason: 'BootLoop', message, againInMs, isNew }
   }
 

@@ -51,7 +51,7 @@ export function rebootManager(needs: RebootManagerNeeds, { bootID, isEnabled }: 
     const { type, reason, message } = event
     if (recorded === `${requestedAt} ${reason}`) return log.debug(message, { requestedAt })
     recorded = `${requestedAt} ${reason}`
-    log.warn('The machine is not restarted on request', { requestedAt, reason, message })
+    log.warn('The machine is not restarted on request', { requestedAt, reason, why: message })
     recordEvent({ type, reason, message })
   }
 

@@ -72,7 +72,7 @@ export function schedulerWrites({ store, events, clock, log }: SchedulerWriteNee
         return withNomination(reported ?? fresh, nominatedNodeName) ?? reported
       },
     })
-    if (written !== undefined) log.info('No node fits the pod', { pod: keyText(pod.metadata), message })
+    if (written !== undefined) log.info('No node fits the pod', { pod: keyText(pod.metadata), why: message })
     await record(pod, 'Warning', 'FailedScheduling', message)
   }
 

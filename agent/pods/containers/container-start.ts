@@ -272,7 +272,7 @@ function notMounted(
 function problem(needs: ContainerStartNeeds, start: Start, reason: string, message: string): void {
   const { name } = start.step.container
   notCreated(needs, start, { reason, message }, problemMs, (record) => onWaitingChanged(record, name))
-  needs.log.warn('Container not started', { pod: podPath(start.pod), container: name, reason, message })
+  needs.log.warn('Container not started', { pod: podPath(start.pod), container: name, reason, why: message })
 }
 
 function notCreated(

@@ -63,7 +63,7 @@ export function hookFailed(
 ): void {
   const fields = { reason: `Failed${hook}`, message: `${hook} failed: ${message}`, containerName: name }
   recordEvent(pod, { type: 'Warning', ...fields })
-  log.warn('Hook failed', { pod: podPath(pod), container: name, hook, message })
+  log.warn('Hook failed', { pod: podPath(pod), container: name, hook, why: message })
 }
 
 export function containerNamed({ spec }: Pod, name: string): Container | undefined {

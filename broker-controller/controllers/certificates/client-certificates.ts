@@ -30,7 +30,7 @@ export async function answerClientRequest(
   const facts = { csr: csr.metadata.name, user: csr.spec.username }
   const nowMs = clock.wallMs()
   const fail = async (reason: string, message: string) => {
-    limited.warn(csr.spec.username ?? '', 'Certificate request refused', { ...facts, reason, message })
+    limited.warn(csr.spec.username ?? '', 'Certificate request refused', { ...facts, reason, why: message })
     const failed = { type: 'Failed', reason, message } as const
     await store.updateStatus('certificatesigningrequests', answeredRequest(csr, failed, rfc3339(nowMs)))
   }

@@ -67,7 +67,7 @@ export function requestAnswers({
           csr: name,
           user: csr.spec.username,
           reason,
-          message,
+          why: message,
         })
         return write(answeredRequest(csr, { type: step.step === 'deny' ? 'Denied' : 'Failed', reason, message }, now))
       }

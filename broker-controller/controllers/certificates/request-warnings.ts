@@ -44,7 +44,7 @@ export function requestWarnings({ store, events, clock, log }: RequestWarningNee
     const key = `${reason}/${name}`
     if (message === undefined || warned.get(key)) return
     warned.set(key, true)
-    log.warn(reason, 'Certificate request needs attention', { node: name, reason, message })
+    log.warn(reason, 'Certificate request needs attention', { node: name, reason, why: message })
     await events.record({
       object: nodeReference(name),
       type: 'Warning',

@@ -33,7 +33,7 @@ async function runRequests({ store, events, clock, log }: RebootRequestNeeds, si
   })
 
   const record = async (node: string, event: RebootEvent) => {
-    log.info('Request to reboot a node', { node, reason: event.reason, message: event.message })
+    log.info('Request to reboot a node', { node, reason: event.reason, why: event.message })
     try {
       await events.record({ object: nodeReference(node), ...event, component: 'reboot-controller' })
     } catch (error) {

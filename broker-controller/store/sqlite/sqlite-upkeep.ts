@@ -37,7 +37,7 @@ export function sqliteUpkeep({ reserve, guard, freePages, sizes, limits, clock, 
   const logChanges = () => {
     const now = warnings()
     for (const [reason, message] of now) {
-      if (!warned.includes(reason)) log.warn('The store needs attention', { reason, message })
+      if (!warned.includes(reason)) log.warn('The store needs attention', { reason, why: message })
     }
     for (const reason of warned) if (!now.has(reason)) log.info('The store no longer needs attention', { reason })
     warned = [...now.keys()]

@@ -55,7 +55,8 @@ export function etcdUpkeep({ client, keys, quotaBytes = defaultQuotaBytes, clock
   }
   const replaceWarnings = (next: readonly UpkeepWarning[]) => {
     const has = (all: readonly UpkeepWarning[], { reason }: UpkeepWarning) => all.some((one) => one.reason === reason)
-    for (const one of next) if (!has(warnings, one)) log.warn('etcd needs attention', one)
+    for (const one of next)
+      if (!has(warnings, one)) log.warn('etcd needs attention', { reason: one.reason, why: one.message })
     for (const one of warnings) if (!has(next, one)) log.info('etcd no longer needs attention', { reason: one.reason })
     warnings = next
   }
