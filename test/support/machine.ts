@@ -12,6 +12,7 @@ import Dockerode from 'dockerode'
 import { importBusybox } from './dockerd.ts'
 import { command, commandOrThrow, type Outcome } from './machine-commands.ts'
 import { controlGroups, removeControlGroups } from './machine-control-groups.ts'
+import { type LossyDisk, machineDisk } from './machine-disk.ts'
 import { type MachineNetwork, machineNetwork } from './machine-network.ts'
 import { machineRoot, sweepMachines } from './machine-root.ts'
 import { refuseWarnings } from './process-warnings.ts'
@@ -32,6 +33,8 @@ export type MachineOptions = {
   readonly memoryBytes?: number
   /** More of this host's files seen in the machine: `[here, there]`. */
   readonly binds?: readonly (readonly [string, string])[]
+  /** `cutPower` loses what was written and not flushed, as on a real disk. */
+  readonly lossyDisk?: LossyDisk
   /** Called with the machine's disk before its first boot, to put files there as who flashes a card does. */
   readonly prepare?: (disk: string) => Promise<void>
 }
@@ -119,24 +122,20 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
     refuseWarnings(`A unit bramble-* of ${name}`, printed)
   })
   await writeFile(join(folder, 'owner'), `${process.pid}\n`)
-  for (const one of ['upper', 'work', 'disk', 'docker']) await mkdir(join(folder, one))
 
   const network = options.network ?? (await machineNetwork({ teardown: (end) => ending.unshift(end) }))
   const plug = network.plug(id, options.dhcp)
   ending.unshift(() => plug.remove())
-  // The overlay is mounted in a name space that ends with this process: no mount is ever left behind.
-  const holder = await mountDisk(root, folder)
-  ending.unshift(async () => {
-    holder.kill('SIGKILL')
-    await ended(holder)
-  })
-  const disk = (inside: string) => `/proc/${holder.pid}/root${join(folder, 'disk')}${inside}`
+  const ownDisk = await machineDisk(root, folder, options.lossyDisk)
+  ending.unshift(() => ownDisk.remove())
+  const disk = (inside: string) => `/proc/${ownDisk.holder}/root${ownDisk.root}${inside}`
   await writeFile(disk('/etc/hostname'), `${name}\n`)
   await writeFile(disk('/etc/hosts'), `127.0.0.1 localhost\n127.0.1.1 ${name}\n`)
   await writeFile(disk('/etc/machine-id'), `${options.machineID ?? randomBytes(16).toString('hex')}\n`)
   if (options.boardSerial !== undefined) await writeFile(disk('/etc/machine-serial'), `${options.boardSerial}\n`)
   if (options.dhcp) await enableNetworkd(disk(''))
   await options.prepare?.(disk(''))
+  if (options.lossyDisk !== undefined) await ownDisk.sync()
 
   let running: ChildProcess | undefined
   let initPid: number | undefined
@@ -174,17 +173,17 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
         '--pdeathsig',
         'KILL',
         'nsenter',
-        `--mount=/proc/${holder.pid}/ns/mnt`,
+        `--mount=/proc/${ownDisk.holder}/ns/mnt`,
         `--net=${namespace}`,
         'sh',
         '-c',
         joinAndBoot,
         'sh',
       ]
-        .concat(groups.join(' '), 'systemd-nspawn', '--quiet', '--directory', join(folder, 'disk'), '--boot')
+        .concat(groups.join(' '), 'systemd-nspawn', '--quiet', '--directory', ownDisk.root, '--boot')
         .concat('--register=no', '--keep-unit', '--machine', id, '--hostname', name, '--capability=all')
         .concat('--system-call-filter=@default add_key keyctl bpf perf_event_open', '--resolv-conf=off')
-        .concat('--network-namespace-path=/proc/self/ns/net', `--bind=${join(folder, 'docker')}:/var/lib/docker`)
+        .concat('--network-namespace-path=/proc/self/ns/net', `--bind=${ownDisk.docker}:/var/lib/docker`)
         .concat((options.binds ?? []).map(([here, there]) => `--bind=${here}:${there}`)),
       {
         stdio: ['ignore', log.fd, log.fd],
@@ -314,7 +313,11 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
       await off(withinMs)
     },
     off,
-    cutPower: kill,
+    async cutPower() {
+      await ownDisk.losePower()
+      await kill()
+      await ownDisk.mountAgain()
+    },
     async powerOn() {
       if (running !== undefined) throw new Error(`The machine ${name} is on already`)
       await boot()
@@ -331,23 +334,6 @@ class Gone extends Error {}
 const joinAndBoot = 'for g in $1; do echo $$ >"$g/cgroup.procs"; done; shift; exec "$@"'
 
 const environment = ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/root', 'LANG=C.UTF-8']
-
-async function mountDisk(root: string, folder: string): Promise<ChildProcess> {
-  const layers = `lowerdir=${root},upperdir=${join(folder, 'upper')},workdir=${join(folder, 'work')}`
-  const script = 'mount -t overlay overlay -o "$1" "$2" && echo mounted && exec sleep infinity'
-  const child = spawn(
-    'setpriv',
-    ['--pdeathsig', 'KILL', 'unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh'].concat(
-      layers,
-      join(folder, 'disk'),
-    ),
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  )
-  const mounted = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')])
-  if (child.exitCode !== null) throw new Error(`The machine's disk cannot be mounted: ${String(mounted)}`)
-  child.stdout.destroy()
-  return child
-}
 
 /** It has no link but that of the network, and waits for no router of IPv6. */
 async function enableNetworkd(disk: string): Promise<void> {
