@@ -12,7 +12,7 @@ import type { EventRecorder } from '../../store/event-recorder.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
-import type { Store, StoredPod } from '../../store/store.ts'
+import type { ObjectKey, Store, StoredPod } from '../../store/store.ts'
 import { countBudget, countsByScale, countsDifferently, failedStatus, withStatus } from './disruption.ts'
 import { expectedPodsOf, type OwnerScaleNeeds } from './owner-scale.ts'
 
@@ -114,10 +114,7 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     try {
       return await expectedPodsOf(needs, [...(budgetsOf(namespace).get(key)?.pods.values() ?? [])])
     } catch (error) {
-      await rewrite({ store, clock }, 'poddisruptionbudgets', {
-        ...{ key: { namespace, name }, part: 'status' },
-        change: (present) => withStatus(present, failedStatus(present, messageOf(error), rfc3339(clock.wallMs()))),
-      })
+      await allowNone(needs, { namespace, name }, messageOf(error))
       throw error
     }
   }
@@ -136,11 +133,7 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
   await runLoops(loops, signal, log)
 }
 
-async function recordNotDeleted(
-  { events, log }: Pick<DisruptionNeeds, 'events' | 'log'>,
-  pod: StoredPod | undefined,
-  budget: string,
-): Promise<void> {
+async function recordNotDeleted({ events, log }: DisruptionNeeds, pod: StoredPod | undefined, budget: string) {
   if (pod === undefined) return
   const message = `Pod was expected by PDB ${budget} to be deleted but it wasn't`
   const what = { type: 'Warning', reason: 'NotDeleted', message, component: 'controllermanager' } as const
@@ -149,6 +142,11 @@ async function recordNotDeleted(
   } catch (error) {
     log.warn('Event not recorded', { reason: what.reason, pod: keyText(pod.metadata), error })
   }
+}
+
+async function allowNone({ store, clock }: DisruptionNeeds, key: ObjectKey, why: string): Promise<void> {
+  const change = (budget: PodDisruptionBudget) => withStatus(budget, failedStatus(budget, why, rfc3339(clock.wallMs())))
+  await rewrite({ store, clock }, 'poddisruptionbudgets', { key, part: 'status', change })
 }
 
 function selection({ spec }: PodDisruptionBudget): (pod: StoredPod) => boolean {

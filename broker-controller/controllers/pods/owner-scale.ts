@@ -11,7 +11,7 @@ const scaled: readonly string[] = ['replicasets', 'replicationcontrollers', 'dep
 
 export type OwnerScaleNeeds = {
   readonly store: Pick<Store, 'get'>
-  /** The scales of custom kinds; undefined: there are none. */
+  /** Scales of custom kinds; undefined: they have none. */
   readonly scales?: Pick<Scales, 'get'>
 }
 
