@@ -83,6 +83,13 @@ test('kubectl and the OpenAPI documents', { skip: whyNoKubectl() }, async (t) =>
     t.match((await ok(['diff', '-f', '-'], list)).stdout, '')
   })
 
+  await t.test('explain prints the same by the 2.0 document, which it asks for in protobuf', async (t) => {
+    const { stdout } = await ok(['explain', '--output=plaintext-openapiv2', 'pods.spec'])
+    t.match(stdout, /KIND: +Pod\nVERSION: +v1\n\nRESOURCE: spec <Object>/)
+    t.match(stdout, /\n {3}containers\t<\[\]Object> -required-/)
+    t.match(stdout, /\n {3}nodeSelector\t<map\[string\]string>/)
+  })
+
   await t.test('the index leads to the documents', async (t) => {
     const index = JSON.parse((await ok(['get', '--raw', '/openapi/v3'])).stdout)
     t.match(index.paths['api/v1'].serverRelativeURL, /^\/openapi\/v3\/api\/v1\?hash=[0-9A-F]{32}$/)
