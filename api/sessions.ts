@@ -3,6 +3,7 @@
  * the node; the node connects to `sessionPath(id)` of the API with its certificate and the upgrade `sessionProtocol`. Both then
  * exchange frames: a byte for the channel, three for the length (big endian), the payload. See docs/mqtt.md.
  */
+import { BackupRequestSchema } from './backups/backup-sessions.ts'
 import { bool, type Described, integer, list, object, oneOf, optional, text } from './schema.ts'
 
 export const sessionProtocol = 'bramble-session'
@@ -99,6 +100,8 @@ export const SessionRequestSchema = object({
   proxy: optional(object({ port: integer })),
   /** A copy of a volume that is being moved, by the order of which the node has its part. */
   volume: optional(VolumeCopyRequestSchema),
+  /** A part of a backup of a volume, or of its restoration. */
+  backup: optional(BackupRequestSchema),
 })
 export type SessionRequest = Described<typeof SessionRequestSchema>
 

@@ -120,6 +120,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     runtime,
     engine: engine.streams,
     copies: disk.moves,
+    backups: disk.backups,
     view: shown,
     address: () => board.nodeStatus.get()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
     clock,

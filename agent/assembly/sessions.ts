@@ -9,6 +9,7 @@ import type { EndpointView } from '../adapters/http/endpoint-answers.ts'
 import type { NodeCredentials } from '../node/certificate/certificate-manager.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
 import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
+import type { VolumeBackups } from '../pods/volumes/volume-backups.ts'
 import type { VolumeCopies } from '../pods/volumes/volume-moves.ts'
 import type { EngineStreams } from '../sessions/engine-streams.ts'
 import type { SessionRunner } from '../sessions/session-runner.ts'
@@ -23,6 +24,7 @@ export type SessionParts = {
   /** Loads it. */
   readonly engine: () => Promise<EngineStreams>
   readonly copies: VolumeCopies
+  readonly backups: VolumeBackups
   /** What the node proxy shows. */
   readonly view: EndpointView
   /** The node's own address, once it is known. */
@@ -56,6 +58,7 @@ export function assembleSessions(parts: SessionParts): Sessions {
       engine,
       loopback,
       copies: parts.copies,
+      backups: parts.backups,
       pods: pods.pods,
       containersOf: runtime.listContainers,
       node: { serve: sessionEndpoint(parts.view), address: parts.address },

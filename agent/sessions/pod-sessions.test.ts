@@ -6,7 +6,7 @@ import { aPod } from '../../api/testing/builders.ts'
 import { sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
-import { noCopies } from '../testing/no-copies.ts'
+import { noBackups, noCopies } from '../testing/no-copies.ts'
 import type { EngineStreams } from './engine-streams.ts'
 import { servePodSession } from './pod-sessions.ts'
 
@@ -133,6 +133,7 @@ function served(
     containersOf: async () => containers,
     node,
     copies: noCopies,
+    backups: noBackups,
     loopback: { connect: none },
     clock,
   }

@@ -11,7 +11,9 @@ import { messageOf } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { type SessionFrames, sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
+import type { VolumeBackups } from '../pods/volumes/volume-backups.ts'
 import type { VolumeCopies } from '../pods/volumes/volume-moves.ts'
+import { backUpVolume } from './backup-session.ts'
 import { attachTo, runExec } from './command-session.ts'
 import type { EngineStreams } from './engine-streams.ts'
 import { sendLog } from './log-session.ts'
@@ -38,6 +40,7 @@ export type PodSessionNeeds = {
   readonly node: NodeParts
   readonly loopback: Pick<PodLoopback, 'connect'>
   readonly copies: VolumeCopies
+  readonly backups: VolumeBackups
   readonly clock: Clock
 }
 
@@ -93,6 +96,7 @@ async function serve(
 ): Promise<Omit<SessionStatus, 'state'>> {
   if (request.node !== undefined) return serveNode(request.node, needs.node, open)
   if (request.volume !== undefined) return copyVolume(request.volume, needs.copies, open)
+  if (request.backup !== undefined) return backUpVolume(request.backup, needs.backups, open)
   const session: PodSession = { ...needs, ...open, pod: podOf(request, needs.pods()) }
   if (request.logs !== undefined) return sendLog(request.logs, session)
   if (request.exec !== undefined) return runExec(request.exec, session)

@@ -6,7 +6,7 @@ import { aPod } from '../../api/testing/builders.ts'
 import { sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
-import { noCopies } from '../testing/no-copies.ts'
+import { noBackups, noCopies } from '../testing/no-copies.ts'
 import type { PodSession } from './pod-sessions.ts'
 import { forwardPort, forwardProxy } from './port-session.ts'
 
@@ -72,6 +72,7 @@ function sessionWith(
     containersOf: async () => [sandbox],
     node: { serve: () => undefined, address: () => ('address' in node ? node.address : nodeAddress) },
     copies: noCopies,
+    backups: noBackups,
     loopback: {
       async connect(): Promise<Socket> {
         connected.push('loopback')

@@ -14,7 +14,7 @@ import {
   randomPieces,
 } from '../../daemon/testing/fuzz.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
-import { noCopies } from '../testing/no-copies.ts'
+import { noBackups, noCopies } from '../testing/no-copies.ts'
 import type { EngineProcess } from './engine-streams.ts'
 import { servePodSession } from './pod-sessions.ts'
 
@@ -122,6 +122,7 @@ function needs(reached: string[]): Parameters<typeof servePodSession>[2] {
     containersOf: async (uid) => (uid === 'uid-web' ? [own] : [{ ...own, id: 'of another pod' }]),
     node: { serve: (stream) => void stream.end('HTTP/1.1 200 OK\r\n\r\n'), address: () => undefined },
     copies: noCopies,
+    backups: noBackups,
     loopback: { connect: async () => Promise.reject(new Error('nothing listens')) },
     clock: fakeClock(),
   }

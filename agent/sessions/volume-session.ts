@@ -2,6 +2,7 @@
 import { type SessionStatus, sessionChannels, type VolumeCopyRequest } from '../../api/sessions.ts'
 import { messageOf } from '../../daemon/errors.ts'
 import type { VolumeCopies } from '../pods/volumes/volume-moves.ts'
+import { incomingPieces } from './incoming-pieces.ts'
 import { SessionRefusal } from './session-refusal.ts'
 import type { OpenSession } from './session-types.ts'
 
@@ -12,7 +13,7 @@ export async function copyVolume(
   { frames, signal, started }: OpenSession,
 ): Promise<Omit<SessionStatus, 'state'>> {
   const wanted = { uid, move, round }
-  const { input, output, end } = sessionChannels
+  const { output, end } = sessionChannels
   await started()
   try {
     if (direction === 'send') {
@@ -20,18 +21,7 @@ export async function copyVolume(
       await frames.send(end, Buffer.of(output))
       return {}
     }
-    let isWhole = false
-    const next = async (): Promise<Buffer | undefined> => {
-      for (;;) {
-        const frame = isWhole ? undefined : await frames.next()
-        if (isWhole) return undefined
-        // Only the announced end is one: a connection that is cut looks like an end, too.
-        if (frame === undefined) throw new Error('The copy was cut')
-        isWhole = frame.channel === end && frame.payload[0] === input
-        if (frame.channel === input && frame.payload.length > 0) return frame.payload
-      }
-    }
-    await copies.receive(wanted, next, signal)
+    await copies.receive(wanted, incomingPieces(frames), signal)
     return {}
   } catch (error) {
     // A VolumeError: its message is for people.

@@ -86,5 +86,8 @@ test('a file that the program age has written is read', async (t) => {
     'YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IFgyNTUxOSBHS0Z2VW51U25UTHd1M2VjR3BUSU9tbXcralpNdkZKbHVHZ2krWnpJSndvCjlEYmovajdrZHlQODB4SGt0WHpOT3VtbDl0V2Y2Y0lHNmdQT1NHQ0Fpa1kKLS0tIDgzM04zblVTcm1RUkpxa0hiaEZZU0xqdUVvemhjdGY4SFIrZjg2WDdMdzgKdRUDzM8RmZRhWNG4ykPOEB1k/uLYUAZkHs0tdVIx+W80Y/erL5Y=',
     'base64',
   )
-  t.equal((await whole(ageDecrypted(inPieces(file, 7), identity === undefined ? [] : [identity]))).toString(), 'hello\n')
+  t.equal(
+    (await whole(ageDecrypted(inPieces(file, 7), identity === undefined ? [] : [identity]))).toString(),
+    'hello\n',
+  )
 })

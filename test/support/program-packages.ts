@@ -5,7 +5,7 @@ export const everywhere: ReadonlySet<string> = new Set(
   [
     'apt-cache apt-config apt-get awk base64 basename bash cat chmod chroot cmp cp cut date dd deb-systemd-helper deb-systemd-invoke diff dirname dpkg',
     'dpkg-deb dpkg-query du dumpe2fs debugfs e2fsck env find findmnt flock fsfreeze getconf getent grep gzip head hostname id install ldd ln losetup',
-    'ls mkdir mkfifo mkfs.ext4 mktemp mount mountpoint mv nice nproc nsenter perl pivot_root prlimit readlink realpath rm rmdir runuser script sed setpriv setsid',
+    'ls mkdir mkfifo mkfs.ext4 mknod mktemp mount mountpoint mv nice nproc nsenter perl pivot_root prlimit readlink realpath rm rmdir runuser script sed setpriv setsid',
     'sh sha256sum sleep sort stat stty sync tac tail tar tee timeout touch tr true truncate umount uname unshare xargs',
   ].flatMap((line) => line.split(' ')),
 )

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import { withinOr } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { ConfiguredPool } from '../../pods/volumes/pool-settings.ts'
+import type { VolumeBackups } from '../../pods/volumes/volume-backups.ts'
 import type { VolumeCopies, VolumeMoves } from '../../pods/volumes/volume-moves.ts'
 import {
   VolumeError,
@@ -19,6 +20,7 @@ import {
 import type { VolumeTrash } from '../../pods/volumes/volume-trash.ts'
 import { type CsiVolumes, noCsiVolumes } from '../csi/csi-volumes.ts'
 import { hasFiles, replaceFiles } from './atomic-files.ts'
+import { diskBackups } from './backups/disk-backups.ts'
 import { removeFolder } from './folder-removal.ts'
 import { type Held, holdInside } from './inside-volume.ts'
 import { makeMessageFile, messageMemory, readMessageFile, writeEtcFile } from './message-files.ts'
@@ -52,6 +54,7 @@ export interface DiskVolumes extends VolumeStore {
   readonly trash: VolumeTrash
   readonly pools: VolumePools
   readonly moves: VolumeMoves & VolumeCopies
+  readonly backups: VolumeBackups
   /** Called when a pod has given up its volumes: an order that it held up can be carried out. One listener. */
   onRelease(listener: () => void): void
 }
@@ -137,6 +140,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     },
     trash: diskTrash({ pools, discard: claims.discard }),
     moves: diskMoves({ pools, whileUnused: claims.whileUnused }),
+    backups: diskBackups({ pools }),
     place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),
     part: (podUID, volume, subPath, mount) => described(subPath, () => part(podUID, volume, subPath, mount)),
     silence: (path) => silenceAt(path, remote),

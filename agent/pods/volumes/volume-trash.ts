@@ -46,7 +46,10 @@ export type VolumeRecord = {
 }
 
 /** Why the folder that the order names is not that of its volume and claim; undefined: it is. */
-export function otherVolume(record: VolumeRecord, { folder, claim, claimUID }: NodeVolumeOrder): string | undefined {
+export function otherVolume(
+  record: VolumeRecord,
+  { folder, claim, claimUID }: Pick<NodeVolumeOrder, 'folder' | 'claim' | 'claimUID'>,
+): string | undefined {
   if (record.folder !== undefined && record.folder !== folder) return `the folder of the volume is ${record.folder}`
   const haveUIDs = claimUID !== undefined && record.claimUID !== undefined
   const isOther = haveUIDs ? claimUID !== record.claimUID : claim !== undefined && claim !== record.claim

@@ -1,19 +1,16 @@
 /** VolumeMoves and VolumeCopies on the pool of this machine. */
 import { lstat } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { CopyResult, MoveReport, NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { withinOr } from '../../../../daemon/deadline.ts'
 import { messageOf } from '../../../../daemon/errors.ts'
 import type { VolumeCopies, VolumeMoves, WantedCopy } from '../../../pods/volumes/volume-moves.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
-import { isFull, otherVolume, type Room } from '../../../pods/volumes/volume-trash.ts'
+import type { Room } from '../../../pods/volumes/volume-trash.ts'
 import { filesystemUsage } from '../filesystem-usage.ts'
-import { runBounded } from '../remote/bounded-child.ts'
 import { copyResult } from './copy-digest.ts'
-import { poolMoves } from './pool-moves.ts'
+import { folderOfVolume, isOutOfSpace, noRoom, openedPool, roomProblem, syncFilesystem } from './pool-places.ts'
 import type { VolumePools } from './pools.ts'
 import { receiveCopy, sendCopy } from './volume-copy.ts'
-import { volumeRecords } from './volume-records.ts'
 
 export type DiskMovesNeeds = {
   readonly pools: Pick<VolumePools, 'withID'>
@@ -31,7 +28,6 @@ type Refusals = Map<string, { readonly id: string; readonly reason: string }>
 
 type Running = { readonly stop: AbortController; readonly done: Promise<unknown> }
 
-const syncMs = 30 * 60_000
 /** Times of files are those of the last tick of the kernel's clock. */
 const tickMs = 2_000
 /** The free space is read so often while a copy comes. */
@@ -202,12 +198,6 @@ async function followOne(
   }
 }
 
-async function openedPool(pools: DiskMovesNeeds['pools'], order: NodeVolumeOrder) {
-  const pool = await pools.withID(order.pool)
-  const { path } = pool.source
-  return { pool, path, moves: poolMoves(path) }
-}
-
 type Receiving = Pick<DiskMovesNeeds, 'pools'> &
   Required<Pick<DiskMovesNeeds, 'room' | 'flush'>> & {
     readonly refusals: Refusals
@@ -226,17 +216,14 @@ async function receiveInto(
   { wanted, next, signal }: Incoming,
 ): Promise<void> {
   const { uid, move: id, round } = wanted
-  const { pool, path, moves } = await openedPool(pools, order)
+  const { pool, moves } = await openedPool(pools, order)
   const refuse = (reason: string) => {
     refusals.set(uid, { id, reason })
     throw new VolumeError(reason)
   }
   const checkRoom = async (bytes: number) => {
-    const found = await room(path)
-    if (found === undefined) return
-    const availableBytes = found.availableBytes - bytes
-    if (isFull({ ...found, availableBytes, reserve: pool.source.reserve }))
-      refuse(`the pool ${order.pool} has not enough free space`)
+    const problem = await roomProblem({ ...pool.source, id: order.pool }, room, bytes)
+    if (problem !== undefined) refuse(problem)
   }
   await checkRoom(round === 1 ? (order.move?.bytes ?? 0) : 0)
   await pool.use()
@@ -253,8 +240,7 @@ async function receiveInto(
     return piece
   }
   await receiveCopy(data, counted, signal).catch((error: unknown) => {
-    if (/No space left on device|Disk quota exceeded/.test(messageOf(error)))
-      refuse(`the pool ${order.pool} has not enough free space`)
+    if (isOutOfSpace(error)) refuse(noRoom(order.pool))
     throw error
   })
   await flush(data)
@@ -268,26 +254,6 @@ function knownOf(contents: Map<string, Map<string, string>>, uid: string): Map<s
   const hashes = contents.get(uid) ?? new Map<string, string>()
   contents.set(uid, hashes)
   return hashes
-}
-
-/** It is the one that the pool has noted for the volume. */
-async function folderOfVolume(path: string, order: NodeVolumeOrder): Promise<string> {
-  const folder = join(path, order.folder)
-  const record = await volumeRecords(join(path, '.bramble')).read(order.uid)
-  const other = record && otherVolume(record, order)
-  if (other !== undefined) throw new VolumeError(other)
-  const found = await lstat(folder).catch(() => undefined)
-  if (found?.isDirectory() !== true) throw new VolumeError(`the folder ${folder} does not exist`)
-  return folder
-}
-
-async function syncFilesystem(folder: string): Promise<void> {
-  const { code, stderr } = await runBounded({
-    key: `sync ${folder}`,
-    command: ['sync', '-f', folder],
-    deadlineMs: syncMs,
-  })
-  if (code !== 0) throw new VolumeError(`sync of ${folder} failed: ${stderr.trim()}`)
 }
 
 async function ifThere(path: string): Promise<string | undefined> {

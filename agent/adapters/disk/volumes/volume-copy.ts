@@ -8,6 +8,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFile, rename, rm } from 'node:fs/promises'
+import type { Writable } from 'node:stream'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 
 export type SentCopy = {
@@ -89,7 +90,7 @@ export async function receiveCopy(
   try {
     for (let piece = await nextPiece(); piece !== undefined; piece = await nextPiece()) {
       if (child.exitCode !== null || stdin === null || stdin.destroyed) break
-      if (!stdin.write(piece)) await Promise.race([once(stdin, 'drain', { signal }), ended])
+      if (!stdin.write(piece)) await orAborted(Promise.race([drained(stdin), ended]), signal)
     }
     stdin?.end()
     const { code, errors } = await ended
@@ -112,6 +113,11 @@ async function endOf(child: ChildProcess): Promise<{ readonly code: number | nul
   })
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, errors: errors.trim().split('\n').slice(0, 3).join('; ') }
+}
+
+/** Also when it has ended: its end has the reason. */
+async function drained(stdin: Writable): Promise<void> {
+  await once(stdin, 'drain').catch(() => undefined)
 }
 
 /** The other end may be waited for without end: the session does not end with the order. */

@@ -1,0 +1,202 @@
+/** VolumeBackups on the pool of this machine and on folders of it. */
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readManifest } from '../../../../api/backups/backup-manifest.ts'
+import { backupKeep, removable } from '../../../../api/backups/backup-retention.ts'
+import type { BackupRestore } from '../../../../api/backups/backup-sessions.ts'
+import { makeFolder } from '../../../../daemon/durable-file.ts'
+import { isMissing } from '../../../../daemon/errors.ts'
+import type { IncomingBackup, Pieces, VolumeBackups } from '../../../pods/volumes/volume-backups.ts'
+import { VolumeError } from '../../../pods/volumes/volume-store.ts'
+import type { Room } from '../../../pods/volumes/volume-trash.ts'
+import { filesystemUsage } from '../filesystem-usage.ts'
+import {
+  folderOfVolume,
+  isOutOfSpace,
+  noRoom,
+  openedPool,
+  roomProblem,
+  syncFilesystem,
+} from '../volumes/pool-places.ts'
+import type { VolumePools } from '../volumes/pools.ts'
+import { receiveCopy, sendCopy } from '../volumes/volume-copy.ts'
+import { safeFileName, volumeRecords } from '../volumes/volume-records.ts'
+import { type BackupFolder, backupFolder } from './backup-folder.ts'
+import { compressing, decompressed } from './compressed-pieces.ts'
+
+export type DiskBackupsNeeds = {
+  readonly pools: Pick<VolumePools, 'withID'>
+  readonly room?: (path: string) => Promise<Room | undefined>
+  /** What was written there is on the disk. */
+  readonly flush?: (folder: string) => Promise<void>
+}
+
+/** The free space is read so often while data comes. */
+const roomBytes = 64 * 2 ** 20
+const cleanMs = 60_000
+
+export function diskBackups({
+  pools,
+  room = filesystemUsage(),
+  flush = syncFilesystem,
+}: DiskBackupsNeeds): VolumeBackups {
+  /** One at a time for each volume: they share names of files. */
+  const busy = new Set<string>()
+  const alone = async <T>(uid: string, act: () => Promise<T>): Promise<T> => {
+    if (busy.has(uid)) throw new VolumeError('another backup of the volume has not ended yet')
+    busy.add(uid)
+    return await act().finally(() => busy.delete(uid))
+  }
+
+  return {
+    read: (wanted, send, signal) =>
+      alone(wanted.uid, async () => {
+        const { path, moves } = await openedPool(pools, wanted)
+        const folder = await folderOfVolume(path, wanted)
+        const { uid, id, since, held } = wanted
+        if (held !== undefined && (await moves.held(uid))?.id !== held)
+          throw new VolumeError('the volume is not held: a pod may have it')
+        const snapshots = snapshotsIn(path, uid)
+        if (since !== undefined && !(await snapshots.has(since)))
+          throw new VolumeError(`the pool has no list of the files of the backup ${since}`)
+        const snapshot = await snapshots.file(id)
+        let contentBytes = 0
+        await compressing(send, async (write) => {
+          const counted = async (piece: Buffer) => {
+            contentBytes += piece.length
+            await write(piece)
+          }
+          const earlier = since && (await snapshots.file(since))
+          await sendCopy({ folder, since: earlier, snapshot, isLive: held === undefined }, counted, signal)
+        })
+        // The next one has the changes since the one with everything.
+        await snapshots.keep(since ?? id)
+        return contentBytes
+      }),
+    store: (wanted, incoming, signal) => alone(`to ${wanted.uid}`, () => stored(wanted, incoming, signal)),
+    async list(path, send, signal) {
+      const folder = backupFolder(path, signal)
+      for (const { text } of await folder.list()) await send(Buffer.from(`${text}\n`))
+    },
+    fetch: ({ path, name }, send, signal) => backupFolder(path, signal).fetch(name, send),
+    restore: (wanted, next, signal) =>
+      alone(wanted.uid, () => restoreInto({ pools, room, flush }, wanted, next, signal)),
+  }
+}
+
+async function stored(
+  { path, mark, uid, id, name, base, keep }: Parameters<VolumeBackups['store']>[0],
+  incoming: IncomingBackup,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const folder = backupFolder(path, signal)
+  const part = { uid, id }
+  const found = await folder.open(mark)
+  if (base !== undefined && !(await folder.has(base)))
+    throw new VolumeError(`the backup ${base}, of which this one has the changes, is not in ${path}`)
+  await incoming.opened(found)
+  const manifest = await (async () => {
+    await folder.write(part, incoming.next)
+    const text = await incoming.manifest()
+    const value = readManifest(name, text)
+    if (value === undefined) throw new VolumeError('the manifest of the backup cannot be read')
+    await folder.seal(part, { text, value })
+    return value
+  })().catch(async (error: unknown) => {
+    await dropped(path, part)
+    throw error
+  })
+  const kept = keep === undefined ? undefined : backupKeep(keep)
+  if (kept === undefined || 'problem' in kept) return []
+  const all = (await folder.list()).map((one) => one.manifest)
+  const own = all.filter(({ claim, recipient }) => claim === manifest.claim && recipient === manifest.recipient)
+  const names = removable(own, kept, manifest.name)
+  if (names.length > 0) await folder.remove(names)
+  return names
+}
+
+/** Also after `signal` has aborted. What is left then goes with the next attempt. */
+async function dropped(path: string, part: Parameters<BackupFolder['drop']>[0]): Promise<void> {
+  const late = AbortSignal.timeout(cleanMs)
+  await backupFolder(path, late)
+    .drop(part)
+    .catch(() => undefined)
+}
+
+type Restoring = Required<DiskBackupsNeeds>
+
+async function restoreInto(
+  { pools, room, flush }: Restoring,
+  wanted: BackupRestore,
+  next: Pieces,
+  signal: AbortSignal,
+): Promise<void> {
+  const { uid, id, archives, contentBytes } = wanted
+  const { pool, path, moves } = await openedPool(pools, wanted)
+  const records = volumeRecords(join(path, '.bramble'))
+  if ((await records.read(uid))?.folder === wanted.folder) {
+    // It was made before: a folder that is missing now is not made again.
+    await folderOfVolume(path, wanted)
+    return
+  }
+  const checkRoom = async (bytes: number) => {
+    const problem = await roomProblem({ ...pool.source, id: wanted.pool }, room, bytes)
+    if (problem !== undefined) throw new VolumeError(problem)
+  }
+  await checkRoom(contentBytes)
+  await pool.use()
+  const data = await moves.incoming(uid, id)
+  await moves.saveReceived(uid, id, undefined)
+  let unchecked = 0
+  let bytes = 0
+  for (let archive = 0; archive < archives; archive++) {
+    const plain = decompressed(next, contentBytes - bytes)
+    try {
+      const counted = async () => {
+        const piece = await plain.next()
+        bytes += piece?.length ?? 0
+        unchecked += piece?.length ?? 0
+        if (unchecked >= roomBytes) {
+          unchecked = 0
+          await checkRoom(0)
+        }
+        return piece
+      }
+      await receiveCopy(data, counted, signal)
+      // What is behind its end belongs to no other archive.
+      for (let rest = await counted(); rest !== undefined; rest = await counted());
+    } catch (error) {
+      throw isOutOfSpace(error) ? new VolumeError(noRoom(wanted.pool), { cause: error }) : error
+    } finally {
+      plain.end()
+    }
+  }
+  await flush(data)
+  await moves.saveReceived(uid, id, { round: archives, files: 0, bytes, digest: '' })
+  await moves.keep({ kind: 'keep', volume: '', ...wanted }, id)
+}
+
+/** Where tar notes what a backup had, beside the data: it is lost with it, and then everything is read. */
+function snapshotsIn(path: string, uid: string) {
+  const folder = join(path, '.bramble', 'backups')
+  const prefix = `${safeFileName(uid)}.`
+  const names = async () => {
+    const all = await readdir(folder).catch((error: unknown): string[] => {
+      if (isMissing(error)) return []
+      throw error
+    })
+    return all.filter((name) => name.startsWith(prefix))
+  }
+  const nameOf = (id: string) => `${prefix}${safeFileName(id)}.snapshot`
+  return {
+    has: async (id: string) => (await names()).includes(nameOf(id)),
+    async file(id: string): Promise<string> {
+      await makeFolder(folder)
+      return join(folder, nameOf(id))
+    },
+    /** The others go. */
+    async keep(id: string): Promise<void> {
+      for (const name of await names()) if (name !== nameOf(id)) await rm(join(folder, name), { force: true })
+    },
+  }
+}

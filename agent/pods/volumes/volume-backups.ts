@@ -1,0 +1,29 @@
+/** Backups of volumes as sessions see them. `agent/adapters/disk/backups/disk-backups.ts` implements it on files and programs. */
+import type { BackupRead, BackupRestore, BackupStore } from '../../../api/backups/backup-sessions.ts'
+
+export type Pieces = () => Promise<Buffer | undefined>
+export type SendPiece = (piece: Buffer) => Promise<void>
+
+/** What comes with a backup that is stored. */
+export type IncomingBackup = {
+  /** The folder is there: its identity. */
+  readonly opened: (mark: string) => Promise<void>
+  /** The next bytes of the archive; undefined: all are here. It throws if the sender ended early. */
+  readonly next: Pieces
+  /** After the archive: the text of its manifest. */
+  readonly manifest: () => Promise<string>
+}
+
+/** All throw VolumeError where something is wrong that a person can change. */
+export interface VolumeBackups {
+  /** Sends the data of a volume as a compressed archive. Gives how much it was before it was compressed. */
+  read(wanted: BackupRead, send: SendPiece, signal: AbortSignal): Promise<number>
+  /** Keeps a backup in a folder, whole or not at all, and removes those that need not be kept: gives their names. */
+  store(wanted: BackupStore, incoming: IncomingBackup, signal: AbortSignal): Promise<readonly string[]>
+  /** Sends the manifests in the folder, one on each line. */
+  list(path: string, send: SendPiece, signal: AbortSignal): Promise<void>
+  /** Sends the archive of a backup. */
+  fetch(wanted: { readonly path: string; readonly name: string }, send: SendPiece, signal: AbortSignal): Promise<void>
+  /** Makes the folder of a volume from archives, of which each ends with an undefined piece. Does nothing if it was made before. */
+  restore(wanted: BackupRestore, next: Pieces, signal: AbortSignal): Promise<void>
+}
