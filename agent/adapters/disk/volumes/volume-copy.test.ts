@@ -3,10 +3,11 @@ import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
 import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
-import { receiveCopy } from './volume-copy.ts'
+import { receiveCopy, sendCopy } from './volume-copy.ts'
 
 const run = promisify(execFile)
 const skip = skipWithout('root', isRoot())
@@ -101,3 +102,36 @@ function header(name: string, type: string, size: number): Buffer {
   block.write(`${octal(sum, 6)}\0 `, 148)
   return block
 }
+
+async function aFolder(t: Test) {
+  const folder = await mkdtemp(join(tmpdir(), 'bvc-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  await mkdir(join(folder, 'data'))
+  return { data: join(folder, 'data'), snapshot: join(folder, 'snapshot') }
+}
+
+test('a copy that is stopped before tar has written anything rejects once, and leaves no rejection without a handler', {
+  skip,
+}, async (t) => {
+  const { data: folder, snapshot } = await aFolder(t)
+  await writeFile(join(folder, 'file'), 'x')
+  for (let turns = 0; turns < 20; turns++) {
+    const stop = new AbortController()
+    const sent = sendCopy({ folder, since: undefined, snapshot, isLive: true }, async () => undefined, stop.signal)
+    sent.catch(() => undefined)
+    for (let turn = 0; turn < turns; turn++) await setImmediate()
+    stop.abort()
+    const [result] = await Promise.allSettled([sent])
+    t.match(result?.status, /rejected|fulfilled/)
+  }
+})
+
+test('a copy that tar does not take has the reason of tar, not the pipe that broke', { skip }, async (t) => {
+  const { data } = await aFolder(t)
+  const pieces = Array.from({ length: 200 }, () => Buffer.alloc(65_536, 'x'))
+  const received = receiveCopy(data, async () => pieces.shift(), new AbortController().signal)
+  await t.rejects(received, {
+    name: 'VolumeError',
+    message: /^tar cannot write .*: tar: This does not look like a tar archive/,
+  })
+})

@@ -62,6 +62,8 @@ export async function sendCopy(
   const tar = ['nice', '-n', '10', 'tar', ...options, `--listed-incremental=${working}`, `--directory=${folder}`, '.']
   const child = start(tar, signal)
   const ended = endOf(child)
+  // It may end before it is waited for.
+  ended.catch(() => undefined)
   try {
     for await (const piece of child.stdout ?? []) await orAborted(send(piece as Buffer), signal)
     const { code, errors } = await ended
@@ -83,6 +85,8 @@ export async function receiveCopy(
   const options = ['--extract', '--same-permissions', '--listed-incremental=/dev/null', ...kept]
   const child = start(['unshare', '--mount', '--', 'sh', '-c', confinedTar, 'sh', folder, ...options], signal)
   const ended = endOf(child)
+  // It may end before it is waited for.
+  ended.catch(() => undefined)
   const { stdin } = child
   const nextPiece = () => orAborted(next(), signal)
   // tar has ended: its end has the reason.
