@@ -25,7 +25,7 @@ export async function backUpVolume(
       await report({ contentBytes })
       await sent()
     } else if (store !== undefined) {
-      const opened = (mark: string) => report({ mark })
+      const opened = (mark: string, made: string | undefined) => report({ mark, ...(made !== undefined && { made }) })
       const manifest = async () => {
         const frame = await frames.next()
         if (frame?.channel !== request) throw new Error('The backup was cut before its manifest')

@@ -1,16 +1,16 @@
 import { test } from 'tap'
 import {
+  type BackupManifestFacts,
   backupName,
   isBackupName,
-  type ManifestFacts,
   manifestOf,
   readManifest,
-  signedText,
+  signedManifest,
 } from './backup-manifest.ts'
 import { backupTarget } from './backup-target.ts'
 
 const name = backupName('default/db', Date.UTC(2026, 10, 29, 3), '0123abcd')
-const facts: ManifestFacts = {
+const facts: BackupManifestFacts = {
   ...{ name, claim: 'default/db', volume: 'pvc-1', storageClass: 'local-path', capacity: '5Gi' },
   ...{ accessModes: ['ReadWriteOnce'], time: '2026-11-29T03:00:00Z', consistency: 'live' },
   ...{ bytes: 10, contentBytes: 20, sha256: 'ab', recipient: 'age1x' },
@@ -39,13 +39,13 @@ test('a manifest is that of its folder, or none', async (t) => {
 })
 
 test('each field changes what is signed', async (t) => {
-  const before = signedText(facts)
-  const changes: readonly Partial<ManifestFacts>[] = [
+  const before = signedManifest(facts)
+  const changes: readonly Partial<BackupManifestFacts>[] = [
     ...[{ name: 'x' }, { claim: 'x' }, { volume: 'x' }, { storageClass: 'x' }, { capacity: 'x' }, { accessModes: [] }],
     ...[{ time: 'x' }, { consistency: 'hooks' as const }, { base: 'x' }, { bytes: 1 }, { contentBytes: 1 }],
     ...[{ sha256: 'x' }, { recipient: 'x' }],
   ]
-  for (const change of changes) t.not(signedText({ ...facts, ...change }), before, JSON.stringify(change))
+  for (const change of changes) t.not(signedManifest({ ...facts, ...change }), before, JSON.stringify(change))
 })
 
 test('a target is a node and a whole path', async (t) => {

@@ -25,10 +25,10 @@ export const BackupManifestSchema = object({
   consistency: Consistency,
   /** The name of the backup that has everything, of which this one has the changes. */
   base: optional(text),
-  /** Of the archive, and of the data in it before it was compressed. */
+  /** The size of the archive, and of the data in it before it was compressed. */
   bytes: integer,
   contentBytes: integer,
-  /** Of the archive, in hexadecimal digits. */
+  /** The checksum of the archive, in hexadecimal digits. */
   sha256: text,
   /** For whom the archive is encrypted: the public key of age. */
   recipient: text,
@@ -43,17 +43,17 @@ export const readCommand = `age --decrypt -i KEYFILE ${archiveFile} | tar --extr
 
 export const longestManifest = 8_192
 
-export type ManifestFacts = Omit<BackupManifest, 'kind' | 'read' | 'mac'>
+export type BackupManifestFacts = Omit<BackupManifest, 'kind' | 'read' | 'mac'>
 
 /** What the MAC is over. */
-export function signedText(facts: ManifestFacts): string {
+export function signedManifest(facts: BackupManifestFacts): string {
   const { name, claim, volume, storageClass = '', capacity = '', accessModes, time, consistency } = facts
   const { base = '', bytes, contentBytes, sha256, recipient } = facts
   const head = [kind, name, claim, volume, storageClass, capacity, accessModes, time, consistency]
   return JSON.stringify([...head, base, bytes, contentBytes, sha256, recipient])
 }
 
-export function manifestOf(facts: ManifestFacts, mac: string): BackupManifest {
+export function manifestOf(facts: BackupManifestFacts, mac: string): BackupManifest {
   return { kind, ...facts, read: readCommand, mac }
 }
 

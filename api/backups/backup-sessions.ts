@@ -48,10 +48,12 @@ export const BackupRequestSchema = object({
 })
 export type BackupRequest = Described<typeof BackupRequestSchema>
 
-/** What the node says of it, on the channel of requests. */
+/** What the node reports of it, on the channel of requests. */
 export const BackupFactsSchema = object({
   /** `store`, before the data: the identity of the folder. After it: which backups were removed. */
   mark: optional(text),
+  /** The manifest of the backup that was made before under this name: nothing is to be sent. */
+  made: optional(text),
   removed: optional(integer),
   /** `read`, after the data. */
   contentBytes: optional(integer),

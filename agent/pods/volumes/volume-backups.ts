@@ -6,8 +6,8 @@ export type SendPiece = (piece: Buffer) => Promise<void>
 
 /** What comes with a backup that is stored. */
 export type IncomingBackup = {
-  /** The folder is there: its identity. */
-  readonly opened: (mark: string) => Promise<void>
+  /** The folder is there: its identity, and the manifest of the backup if it was made before. Then nothing comes. */
+  readonly opened: (mark: string, made: string | undefined) => Promise<void>
   /** The next bytes of the archive; undefined: all are here. It throws if the sender ended early. */
   readonly next: Pieces
   /** After the archive: the text of its manifest. */

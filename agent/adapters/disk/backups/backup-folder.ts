@@ -53,7 +53,8 @@ const scripts = {
       [ -d "$name" ] && [ ! -L "$name" ] && [ -f "$name/${manifestFile}" ] && [ ! -L "$name/${manifestFile}" ] || continue
       printf '%s\\t' "$name"; head -c ${longestManifest} -- "$name/${manifestFile}" | tr -d '\\n'; echo
     done`,
-  has: `${enter}[ -d "$2" ] && [ ! -L "$2" ] && [ -f "$2/${archiveFile}" ] && [ -f "$2/${manifestFile}" ] || exit ${codes.absent}`,
+  manifest: `${enter}[ -d "$2" ] && [ ! -L "$2" ] && [ -f "$2/${archiveFile}" ] || exit ${codes.absent}
+    [ -f "$2/${manifestFile}" ] && [ ! -L "$2/${manifestFile}" ] || exit ${codes.absent}; head -c ${longestManifest} "$2/${manifestFile}"`,
   fetch: `${enter}name=$2; ${below('"$name"')} exec dd if=${archiveFile} bs=64k iflag=nofollow status=none`,
   /** One that is being removed is none from the start. */
   remove: `${enter}shift; for name in "$@"; do mv -T -- "$name" ".old-$name" || exit 1; done
@@ -71,7 +72,8 @@ export interface BackupFolder {
   seal(part: PartOf, manifest: { readonly text: string; readonly value: BackupManifest }): Promise<void>
   /** Nothing of the attempt is left. */
   drop(part: PartOf): Promise<void>
-  has(name: string): Promise<boolean>
+  /** undefined: it has no whole backup of this name. */
+  manifest(name: string): Promise<{ readonly manifest: BackupManifest; readonly text: string } | undefined>
   list(): Promise<readonly { readonly manifest: BackupManifest; readonly text: string }[]>
   fetch(name: string, send: SendPiece): Promise<void>
   remove(names: readonly string[]): Promise<void>
@@ -134,7 +136,12 @@ export function backupFolder(path: string, signal: AbortSignal): BackupFolder {
     async drop({ uid, id }) {
       await run('drop', [safe(uid), safe(id)])
     },
-    has: async (name) => (await run('has', [ownName(name)])) === 0,
+    async manifest(name) {
+      const { output, text } = collected(longestManifest)
+      if ((await run('manifest', [ownName(name)], { output })) === codes.absent) return undefined
+      const manifest = readManifest(name, text())
+      return manifest && { manifest, text: text() }
+    },
     async list() {
       const { output, text } = collected(mostListed * longestManifest)
       await run('list', [], { output })

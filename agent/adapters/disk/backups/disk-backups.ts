@@ -1,5 +1,5 @@
 /** VolumeBackups on the pool of this machine and on folders of it. */
-import { readdir, rm } from 'node:fs/promises'
+import { lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readManifest } from '../../../../api/backups/backup-manifest.ts'
 import { backupKeep, removable } from '../../../../api/backups/backup-retention.ts'
@@ -92,9 +92,12 @@ async function stored(
   const folder = backupFolder(path, signal)
   const part = { uid, id }
   const found = await folder.open(mark)
-  if (base !== undefined && !(await folder.has(base)))
+  if (base !== undefined && (await folder.manifest(base)) === undefined)
     throw new VolumeError(`the backup ${base}, of which this one has the changes, is not in ${path}`)
-  await incoming.opened(found)
+  const before = await folder.manifest(name)
+  await incoming.opened(found, before?.text.trim())
+  // The controller ended before it knew.
+  if (before !== undefined) return []
   const manifest = await (async () => {
     await folder.write(part, incoming.next)
     const text = await incoming.manifest()
@@ -143,10 +146,39 @@ async function restoreInto(
     const problem = await roomProblem({ ...pool.source, id: wanted.pool }, room, bytes)
     if (problem !== undefined) throw new VolumeError(problem)
   }
+  const keep = () => moves.keep({ kind: 'keep', volume: '', ...wanted }, id)
+  // An agent was killed when all data was here.
+  if ((await moves.received(uid, id)) !== undefined) return await keep()
+  const taken = await lstat(join(path, wanted.folder)).catch(() => undefined)
+  if (taken !== undefined) throw new VolumeError(`${join(path, wanted.folder)} is there, and is not from the backup`)
   await checkRoom(contentBytes)
   await pool.use()
+  // What an agent that was killed has left.
+  await moves.remove(uid)
   const data = await moves.incoming(uid, id)
-  await moves.saveReceived(uid, id, undefined)
+  try {
+    const bytes = await extracted({ data, pool: wanted.pool, checkRoom }, { archives, contentBytes, next }, signal)
+    await flush(data)
+    await moves.saveReceived(uid, id, { round: archives, files: 0, bytes, digest: '' })
+  } catch (error) {
+    await moves.remove(uid)
+    throw error
+  }
+  await keep()
+}
+
+type Extracting = {
+  readonly data: string
+  readonly pool: string
+  readonly checkRoom: (bytes: number) => Promise<void>
+}
+
+/** One archive over the other. Gives how much data they had. */
+async function extracted(
+  { data, pool, checkRoom }: Extracting,
+  { archives, contentBytes, next }: Pick<BackupRestore, 'archives' | 'contentBytes'> & { readonly next: Pieces },
+  signal: AbortSignal,
+): Promise<number> {
   let unchecked = 0
   let bytes = 0
   for (let archive = 0; archive < archives; archive++) {
@@ -166,14 +198,12 @@ async function restoreInto(
       // What is behind its end belongs to no other archive.
       for (let rest = await counted(); rest !== undefined; rest = await counted());
     } catch (error) {
-      throw isOutOfSpace(error) ? new VolumeError(noRoom(wanted.pool), { cause: error }) : error
+      throw isOutOfSpace(error) ? new VolumeError(noRoom(pool), { cause: error }) : error
     } finally {
       plain.end()
     }
   }
-  await flush(data)
-  await moves.saveReceived(uid, id, { round: archives, files: 0, bytes, digest: '' })
-  await moves.keep({ kind: 'keep', volume: '', ...wanted }, id)
+  return bytes
 }
 
 /** Where tar notes what a backup had, beside the data: it is lost with it, and then everything is read. */
