@@ -162,7 +162,7 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   Omit<WorkloadNeeds, 'workloadMetrics'> &
   Omit<AutoscalerNeeds, 'autoscalerMetrics'> &
   SchedulerNeeds &
-  Pick<VolumeControllerNeeds, 'storage' | 'sessions' | 'origin'> &
+  Pick<VolumeControllerNeeds, 'storage' | 'sessions' | 'origin' | 'backupKeys'> &
   Pick<NodeLifecycleNeeds, 'refusesNodes'> & { readonly registry: MetricsRegistry }
 
 /** The controllers and the scheduler. */

@@ -259,6 +259,7 @@ function fleetLoops(
         usage,
         storage,
         sessions,
+        backupKeys: parts.backupKeys,
         registry,
         random: Math.random,
         signer: own.signer,

@@ -7,6 +7,7 @@ import { version } from '../daemon/process/version.ts'
 import { serviceAccountLimits } from './apiserver/access/flow-levels.ts'
 import { auditFile } from './apiserver/audit/audit-file.ts'
 import { auditLog } from './apiserver/audit/audit-log.ts'
+import { fleetBackups } from './apiserver/fleet/fleet-backups.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { assembledDashboard } from './assembled-dashboard.ts'
 import { certificateFamilies } from './certificate-metrics.ts'
@@ -39,6 +40,7 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     tokens,
     serverUrl,
     storage: parts.storage,
+    backups: (at) => fleetBackups(at, { ...shared, sessions, backupKeys: parts.backupKeys }),
     ...(dashboard && { dashboard }),
     usage,
     sessions,

@@ -3,7 +3,7 @@ import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { type AddressRules, bridgeRules } from '../api/node/reported-addresses.ts'
 import { commonNameOfCSR } from '../certs/csr-check.ts'
-import { systemClock as clock } from '../daemon/clock.ts'
+import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { limitLog } from '../daemon/log-limit.ts'
 import { type MetricsRegistry, metricsRegistry } from '../daemon/metrics-registry.ts'
@@ -34,6 +34,7 @@ import { authorityFolderName } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import type { ControllerConfiguration, ControllerConfigurationFile } from './configuration.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
+import { openBackupKeys } from './own-certificates/backup-keys.ts'
 import { frontProxy } from './own-certificates/front-proxy.ts'
 import { openOwnCertificates } from './own-certificates/own-certificates.ts'
 import type { PodNetworkSettings } from './pod-network-configuration.ts'
@@ -154,6 +155,7 @@ export async function openParts(
     replica,
     usage: usageBoard({ clock }),
     storage: storageBoard(),
+    backupKeys: () => openBackupKeys(flags.dataDir, rfc3339(clock.wallMs())),
     sessions,
   }
 }

@@ -1,4 +1,5 @@
 /** A store that was lost, a node that returns the claim of its pod, and the controllers of volumes, which wait for nothing. */
+
 import { generateKeyPairSync } from 'node:crypto'
 import { type Test, test } from 'tap'
 import { nodeIdentity } from '../api/identity.ts'
@@ -8,6 +9,7 @@ import { volumeControllers } from '../broker-controller/controllers/volumes/volu
 import { sessionBoard } from '../broker-controller/sessions/session-board.ts'
 import { contentProver } from '../broker-controller/store/checkpoints/content-proof.ts'
 import { anApi } from '../broker-controller/testing/api-in-memory.ts'
+import { freshBackupKeys } from '../broker-controller/testing/fresh-backup-keys.ts'
 import { aStorageClass, aStoredClaim, aStoredVolume, claimRefTo } from '../broker-controller/testing/volume-objects.ts'
 import { workloadNeeds } from '../broker-controller/testing/workload-world.ts'
 import { storageBoard } from '../broker-controller/usage/storage-board.ts'
@@ -57,6 +59,7 @@ async function fleet(t: Test) {
     storage: storageBoard(),
     origin,
     sessions: sessionBoard({ clock }),
+    backupKeys: freshBackupKeys(),
   })
   const running = runLoops(loops, stop.signal, log)
   t.teardown(async () => {

@@ -38,6 +38,21 @@ const FleetVolumeSchema = object({
   move: optional(
     object({ to: text, phase: text, bytes: optional(integer), copiedBytes: optional(integer), why: optional(text) }),
   ),
+  /** It is being backed up, or `waiting` for that. `copiedBytes`: compressed. */
+  backup: optional(
+    object({
+      phase: text,
+      to: optional(text),
+      mode: optional(text),
+      bytes: optional(integer),
+      copiedBytes: optional(integer),
+    }),
+  ),
+  lastBackup: optional(object({ name: text, to: text, time: text, bytes: integer, mode: text })),
+  /** Why the last backup failed, and when. */
+  backupFailure: optional(object({ why: text, time: text })),
+  /** Its data comes from this backup; why it did not come until now. */
+  restore: optional(object({ from: text, name: text, copiedBytes: optional(integer), why: optional(text) })),
   /** Pods that run with it, in the namespace of the claim. */
   pods: list(text),
 })

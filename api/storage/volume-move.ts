@@ -9,7 +9,7 @@ import type { NodeVolumeOrder } from './volume-messages.ts'
 export const moveToAnnotation = 'bramble.dev/move-to'
 /** On a PersistentVolume, written by the controller: the state of its move. */
 export const moveAnnotation = 'bramble.dev/move'
-/** On a PersistentVolume, written by a person: bytes of its move per second. */
+/** On a PersistentVolume, written by a person: bytes of its move, its backups and its restoration per second. */
 export const moveRateAnnotation = 'bramble.dev/move-rate'
 export const usualMoveRate = 32 * 2 ** 20
 
@@ -36,6 +36,12 @@ export function moveOf({ metadata: { annotations = {} } }: PersistentVolume): Vo
   if (written === undefined || written.length > longestMove) return undefined
   const move = decode(VolumeMoveSchema, parseJson(written))
   return move.ok && isMoveID(move.value.id) ? move.value : undefined
+}
+
+/** Bytes of its move, or of its backup, per second. */
+export function moveRateOf({ metadata: { annotations = {} } }: PersistentVolume): number {
+  const rate = Number(annotations[moveRateAnnotation] ?? usualMoveRate)
+  return Number.isSafeInteger(rate) && rate > 0 ? rate : usualMoveRate
 }
 
 /** It is part of names of files. */

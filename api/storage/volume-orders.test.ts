@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { PersistentVolume } from './persistent-volume.ts'
-import { deletionOrder, poolOfVolume, targetOfOrder, volumeDataFinalizer } from './volume-orders.ts'
+import { deletionOrder, targetOfOrder, volumeDataFinalizer } from './volume-orders.ts'
+import { poolOfVolume } from './volume-place.ts'
 
 const metadata = {
   ...{ name: 'pvc-1', uid: 'u-1', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [volumeDataFinalizer] },

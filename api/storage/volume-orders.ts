@@ -1,21 +1,14 @@
 /** When the data of a volume in a pool is to be deleted, and by which order. Pure. */
+import { backupOf } from '../backups/volume-backup.ts'
 import type { PersistentVolume } from './persistent-volume.ts'
-import { localProvisioner, poolAnnotation } from './pools.ts'
 import { deletingNodeAnnotation, madeFolder, onDeleteOf, shareOfVolume, storeAnnotation } from './shares.ts'
 import { trashAnnotation, trashSeconds } from './trash-time.ts'
 import type { NodeVolumeOrder } from './volume-messages.ts'
 import { moveOf } from './volume-move.ts'
-import { volumeAnnotations } from './volume-names.ts'
+import { poolOfVolume } from './volume-place.ts'
 
 /** Holds a PersistentVolume that is being deleted until its node confirms that the data is in the trash. */
 export const volumeDataFinalizer = 'bramble.dev/volume-data'
-
-/** The pool that the provisioner made it in; undefined: it is not of a pool. */
-export function poolOfVolume({ metadata, spec }: PersistentVolume): string | undefined {
-  const { annotations = {} } = metadata
-  const isOurs = spec?.local !== undefined && annotations[volumeAnnotations.provisionedBy] === localProvisioner
-  return isOurs ? annotations[poolAnnotation] : undefined
-}
 
 /** Where the folder of the volume is, for an order; undefined: no node deletes it. */
 function placeOfFolder(
@@ -51,8 +44,8 @@ export function deletionOrder(volume: PersistentVolume): NodeVolumeOrder | undef
   const place = placeOfFolder(volume)
   if (place === undefined || deletionTimestamp === undefined) return undefined
   if (persistentVolumeReclaimPolicy !== 'Delete' || !finalizers.includes(volumeDataFinalizer)) return undefined
-  // Its data is at two places: the move ends first.
-  if (moveOf(volume) !== undefined) return undefined
+  // Its data is at two places, or being read: that ends first.
+  if (moveOf(volume) !== undefined || backupOf(volume) !== undefined) return undefined
   // Bound: its claim goes first. Without a phase the binder has not looked for the claim.
   if (!['Available', 'Released', 'Failed'].includes(volume.status?.phase ?? '')) return undefined
   return {

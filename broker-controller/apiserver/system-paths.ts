@@ -1,4 +1,5 @@
 /** Everything that is not an object: which version this is, whether it is well, its counters, its description. */
+import type { FleetBackups } from '../../api/backups/fleet-backups.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { within } from '../../daemon/deadline.ts'
 import { messageOf } from '../../daemon/errors.ts'
@@ -49,6 +50,8 @@ export type SystemNeeds = DiscoveryNeeds & {
   readonly serverUrl?: () => string | undefined
   /** What nodes report of their volumes. */
   readonly storage?: Pick<StorageBoard, 'reportOf' | 'copiedBytes'>
+  /** The backups in the folders of the fleet, or in `NODE:PATH`; undefined: this controller has no way to them. */
+  readonly backups?: (at: string | undefined) => Promise<FleetBackups>
 }
 
 export type SystemRequest = {
@@ -87,6 +90,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
             ...checksOf(endpoint, needs.readiness).map(({ name }) => `/${endpoint}/${name}`),
           ]),
           ...fleetPaths,
+          ...(needs.backups ? [backupsPath] : []),
           '/metrics',
           '/metrics/fleet',
           '/metrics/slis',
@@ -106,6 +110,9 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
       return { kind: 'pieces', code: 200, contentType: metricsContentType, pieces: fleetMetrics(needs.store) }
     case '/metrics/slis':
       return { kind: 'text', code: 200, text: await readinessMetrics(needs.readiness), contentType: metricsContentType }
+    case backupsPath:
+      if (request.verb !== 'get') throw methodNotAllowed()
+      return needs.backups && objectAnswer(await needs.backups(query.get('at') ?? undefined))
     case keySetPath:
       return needs.tokens && jsonText(keySet(needs.tokens.publicKeys()), 'application/jwk-set+json')
     case '/.well-known/openid-configuration':
@@ -123,6 +130,8 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
 }
 
 const keySetPath = '/openid/v1/jwks'
+/** For administrators alone: roles that read `/fleet/*` name no folders of nodes. */
+const backupsPath = '/backups'
 
 /** A document of a type of its own: it is not an API object. */
 function jsonText(document: object, contentType: string): ApiResponse {

@@ -11,6 +11,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import { within } from '../../daemon/deadline.ts'
 import { type SessionFrames, sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import type { SessionBoard } from './session-board.ts'
+import { transferRate } from './transfer-rate.ts'
 
 export type VolumeTransfer = Omit<VolumeCopyRequest, 'direction'> & {
   /** The nodes. */
@@ -24,8 +25,6 @@ export type VolumeTransfer = Omit<VolumeCopyRequest, 'direction'> & {
 type TransferNeeds = { readonly sessions: Pick<SessionBoard, 'open'>; readonly clock: Clock }
 
 const answerMs = 15_000
-/** The rate holds over this time. */
-const sliceMs = 250
 
 /** Resolves when the copy is on the disk of the other node. Rejects with the reason of the node that failed. */
 export async function transferVolume(
@@ -55,7 +54,8 @@ export async function transferVolume(
     const ended = endOf(target, to)
     ended.catch(() => undefined)
     source = await open(from, 'send')
-    let [passed, sliceEndMs, inSlice] = [0, clock.monotonicMs() + sliceMs, 0]
+    const wait = transferRate(bytesPerSecond, clock, signal)
+    let passed = 0
     for (;;) {
       const frame = await Promise.race([source.next(), ended])
       if (frame === undefined) throw failure(from, undefined)
@@ -65,13 +65,8 @@ export async function transferVolume(
       if (frame.channel !== output) continue
       await Promise.race([target.send(input, frame.payload), ended])
       passed += frame.payload.length
-      inSlice += frame.payload.length
       progress(passed)
-      if (inSlice < (bytesPerSecond * sliceMs) / 1000) continue
-      const waitMs = sliceEndMs - clock.monotonicMs()
-      if (waitMs > 0) await clock.sleep(waitMs, signal)
-      signal.throwIfAborted()
-      ;[sliceEndMs, inSlice] = [clock.monotonicMs() + sliceMs, 0]
+      await wait(frame.payload.length)
     }
     await target.send(end, Buffer.of(input))
     await ended

@@ -64,6 +64,7 @@ type GivenNeed =
   | 'storage'
   | 'tokens'
   | 'webhooks'
+  | 'backups'
 type Sent = {
   readonly body?: unknown
   readonly type?: string

@@ -10,6 +10,7 @@ import { sessionBoard } from '../sessions/session-board.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import { storageBoard } from '../usage/storage-board.ts'
 import { type Fleet, fleet } from './fleet.ts'
+import { freshBackupKeys } from './fresh-backup-keys.ts'
 import { delayedClasses } from './pods-with-claims.ts'
 import { aStoredClaim, aStoredVolume, claimRefTo } from './volume-objects.ts'
 import { workloadNeeds } from './workload-world.ts'
@@ -61,6 +62,7 @@ export async function volumeFleet(t: Parameters<typeof fleet>[0], ...nodes: read
             storage: storageBoard(),
             sessions: sessionBoard(needs),
             origin: { id: 'store-1' },
+            backupKeys: freshBackupKeys(),
           }),
         ],
         stop.signal,

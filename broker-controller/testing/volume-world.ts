@@ -7,6 +7,7 @@ import { type Loop, runLoops } from '../../daemon/run.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../control-plane.ts'
+import type { VolumeBackupNeeds } from '../controllers/volumes/backups/volume-backups.ts'
 import type { VolumeBinderNeeds } from '../controllers/volumes/volume-binder.ts'
 import { volumeControllers } from '../controllers/volumes/volume-controllers.ts'
 import { type SessionBoard, sessionBoard } from '../sessions/session-board.ts'
@@ -15,6 +16,7 @@ import { removeObject } from '../store/object-removal.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import { type StorageBoard, storageBoard } from '../usage/storage-board.ts'
 import { create } from './admitting.ts'
+import { freshBackupKeys } from './fresh-backup-keys.ts'
 import { workloadNeeds } from './workload-world.ts'
 
 type Kind = 'persistentvolumeclaims' | 'persistentvolumes'
@@ -47,6 +49,7 @@ export function volumeWorld(
     readonly store?: (store: Store) => Store
     readonly hold?: VolumeBinderNeeds['hold']
     readonly sessions?: Pick<SessionBoard, 'open'>
+    readonly backupKeys?: VolumeBackupNeeds['backupKeys']
   } = {},
 ): VolumeWorld {
   const clock = fakeClock()
@@ -58,7 +61,8 @@ export function volumeWorld(
   const storage = storageBoard()
   const sessions = given.sessions ?? sessionBoard({ clock })
   const origin = { id: 'store-1' }
-  const needs = { ...workloadNeeds(seen, clock, log), storage, sessions, origin, ...(hold && { hold }) }
+  const backupKeys = given.backupKeys ?? freshBackupKeys()
+  const needs = { ...workloadNeeds(seen, clock, log), storage, sessions, backupKeys, origin, ...(hold && { hold }) }
   const get = <R extends Kind>(resource: R, namespace: string, name: string) => store.get(resource, { namespace, name })
   return {
     store,

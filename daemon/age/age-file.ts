@@ -120,7 +120,7 @@ function unwrapped(body: Buffer, share: Buffer, { secret }: AgeIdentity): Buffer
     decipher.setAuthTag(body.subarray(fileKeyBytes))
     return Buffer.concat([decipher.update(body.subarray(0, fileKeyBytes)), decipher.final()])
   } catch {
-    // Of another key, or a share that is not a point.
+    // It is for another key, or the share is not a point.
     return undefined
   }
 }
@@ -166,5 +166,5 @@ function chunkCipher(key: Buffer) {
 }
 
 function unpadded(bytes: Buffer): string {
-  return bytes.toString('base64').replace(/=+$/, '')
+  return bytes.toString('base64').replaceAll('=', '')
 }

@@ -28,6 +28,7 @@ import { objectCache } from '../../broker-controller/store/object-cache.ts'
 import { versionCounter } from '../../broker-controller/store/sqlite/version-counter.ts'
 import { writeBatches } from '../../broker-controller/store/sqlite/write-batches.ts'
 import type { Store } from '../../broker-controller/store/store.ts'
+import { freshBackupKeys } from '../../broker-controller/testing/fresh-backup-keys.ts'
 import { storageBoard } from '../../broker-controller/usage/storage-board.ts'
 import { usageBoard } from '../../broker-controller/usage/usage-board.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -114,6 +115,7 @@ function controllerParts(shared: Shared) {
     usage: usageBoard({ clock }),
     storage: storageBoard(),
     sessions: sessionBoard({ clock, newID: shared.newUID }),
+    backupKeys: freshBackupKeys(),
     services: serviceNetwork(configuration.serviceCIDR),
     podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
     parseYaml: parseYamlBody,

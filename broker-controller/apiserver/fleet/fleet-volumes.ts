@@ -1,4 +1,12 @@
 /** The pools of the fleet, its claims and volumes, and what is in the trash, from objects and from what nodes report. Pure. */
+import {
+  backupFailureOf,
+  backupNowAnnotation,
+  backupOf,
+  lastBackupOf,
+  restoreFailureAnnotation,
+  restoreOf,
+} from '../../../api/backups/volume-backup.ts'
 import type { Node } from '../../../api/node.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
@@ -10,7 +18,7 @@ import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import { labelledPools, reportedPools } from '../../../api/storage/pools.ts'
 import { trashReportSeconds } from '../../../api/storage/volume-messages.ts'
 import { moveOf, moveToAnnotation } from '../../../api/storage/volume-move.ts'
-import { poolOfVolume } from '../../../api/storage/volume-orders.ts'
+import { poolOfVolume } from '../../../api/storage/volume-place.ts'
 import type { StorageReport } from '../../usage/storage-board.ts'
 
 export type FleetVolumeFacts = {
@@ -109,6 +117,7 @@ function volumeRow(volume: PersistentVolume, { place, users, used, copiedBytes }
     requestedBytes: bytesOf(capacity['storage']),
     ...(usedBytes !== undefined && { usedBytes }),
     ...(move !== undefined && { move }),
+    ...backupRows(volume, copiedBytes.get(uid)),
     pods: users.get(claim ?? '') ?? [],
   }
 }
@@ -122,6 +131,34 @@ function moveRow(volume: PersistentVolume, copiedBytes: number | undefined): Fle
     ...(bytes !== undefined && { bytes }),
     ...(copiedBytes !== undefined && { copiedBytes }),
     ...(why !== undefined && { why }),
+  }
+}
+
+function backupRows(
+  volume: PersistentVolume,
+  copied: number | undefined,
+): Pick<FleetVolume, 'backup' | 'lastBackup' | 'backupFailure' | 'restore'> {
+  const { annotations = {} } = volume.metadata
+  const [backup, last, failure, restore] = [
+    backupOf(volume),
+    lastBackupOf(volume),
+    backupFailureOf(volume),
+    restoreOf(volume),
+  ]
+  const copiedBytes = copied !== undefined && { copiedBytes: copied }
+  const why = annotations[restoreFailureAnnotation]
+  const isWanted = annotations[backupNowAnnotation] !== undefined
+  const { phase, to = '', mode = '', bytes } = backup ?? {}
+  return {
+    ...(backup === undefined && isWanted && { backup: { phase: 'waiting' } }),
+    ...(phase && { backup: { phase, to, mode, ...(bytes !== undefined && { bytes }), ...copiedBytes } }),
+    ...(last && {
+      lastBackup: { name: last.name, to: last.to, time: last.time, bytes: last.bytes, mode: last.mode },
+    }),
+    ...(failure && { backupFailure: { why: failure.why, time: failure.time } }),
+    ...(restore && {
+      restore: { from: restore.from, name: restore.name, ...copiedBytes, ...(why !== undefined && { why }) },
+    }),
   }
 }
 

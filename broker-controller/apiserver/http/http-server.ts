@@ -43,6 +43,7 @@ export type ApiServerNeeds = Pick<
   | 'tokens'
   | 'serverUrl'
   | 'storage'
+  | 'backups'
   | 'events'
   | 'usage'
   | 'clock'

@@ -3,11 +3,12 @@
 import { ownerOf } from '../../../api/access/service-account-names.ts'
 import { ApiError, isApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'
-import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
+import type { Pod } from '../../../api/pod.ts'
 import { type SessionRequest, type SessionStatus, SessionStatusSchema, sessionChannels } from '../../../api/sessions.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { within } from '../../../daemon/deadline.ts'
 import { type SessionFrames, sessionFrames } from '../../../daemon/sessions/session-frames.ts'
+import { podIn } from '../../sessions/pod-in-session.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 
 type Wanted = Pick<SessionRequest, 'logs' | 'exec' | 'attach' | 'portForward'>
@@ -55,10 +56,4 @@ export async function openSession(
 export function sessionStatusIn(payload: Buffer): SessionStatus | undefined {
   const decoded = decode(SessionStatusSchema, parseJson(payload.toString()))
   return decoded.ok ? decoded.value : undefined
-}
-
-/** The pod in a request: of a mirror pod, that of the static pod. */
-export function podIn({ metadata }: Pod): Pick<SessionRequest, 'namespace' | 'pod' | 'uid'> {
-  const { namespace = '', name = '', uid = '', annotations } = metadata
-  return { namespace, pod: name, uid: annotations?.[mirrorAnnotation] ?? uid }
 }

@@ -1,8 +1,8 @@
 /**
-/**
- * Loop: volumes whose data is to be deleted, or moved → one retained message for each node that has the pool of one, or was chosen for one on a
+ * Loop: volumes whose data is to be deleted, moved or backed up → one retained message for each node that has the pool of one, or was chosen for one on a
  * share, with all its orders. A node that never had an order has no message.
  */
+import { backupOrders } from '../../../api/backups/volume-backup.ts'
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import { labelledPools } from '../../../api/storage/pools.ts'
 import { mostOrders, type NodeVolumeOrder, type VolumesMessage } from '../../../api/storage/volume-messages.ts'
@@ -110,10 +110,11 @@ export function volumesOutbox(needs: VolumesOutboxNeeds): Loop {
 
 type Targeted = { readonly target: string; readonly order: NodeVolumeOrder }
 
-/** With the keys of what follows the orders. A volume that is being moved is not deleted meanwhile. */
+/** With the keys of what follows the orders. A volume that is being moved or backed up is not deleted meanwhile; it is never both. */
 function targeted(volume: PersistentVolume, store: string): readonly Targeted[] {
   const deletion = deletionOrder(volume)
-  if (deletion === undefined) return moveOrders(volume).map((order) => ({ target: `pool/${order.pool}`, order }))
+  if (deletion === undefined)
+    return [...moveOrders(volume), ...backupOrders(volume)].map((order) => ({ target: `pool/${order.pool}`, order }))
   const to = targetOfOrder(volume, store)
   if (to === undefined) return []
   return [{ target: to.node === undefined ? `pool/${to.pool}` : `node/${to.node}`, order: deletion }]

@@ -4,7 +4,7 @@ import { moveRateAnnotation, moveToAnnotation, usualMoveRate } from '../../../ap
 import { byteText } from '../../../api/text/byte-text.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { formatDuration } from '../../../daemon/duration.ts'
-import { claimName } from './volume-tables.ts'
+import { volumeNamed } from './volume-tables.ts'
 
 export type MoveWish = { readonly to: string; readonly bytesPerSecond: number | undefined }
 
@@ -16,8 +16,6 @@ export type MoveWatch = {
   readonly clock: Pick<Clock, 'sleep'>
   readonly signal: AbortSignal
 }
-
-type MovedVolume = FleetVolume & { readonly volume: string }
 
 const pollMs = 2_000
 
@@ -110,13 +108,4 @@ function progressText({ phase, bytes, copiedBytes }: NonNullable<FleetVolume['mo
   const isCopying = copiedBytes !== undefined && (phase === 'copy' || phase === 'delta')
   const of = bytes === undefined || phase === 'delta' ? '' : ` of ${byteText(bytes)}`
   return `${phases[phase] ?? phase}${isCopying ? `: ${byteText(copiedBytes)}${of}` : ''}\n`
-}
-
-function volumeNamed(subject: string, { volumes }: FleetVolumes): MovedVolume {
-  const claim = claimName(subject)
-  const found = volumes.find(({ volume }) => volume === subject) ?? volumes.find((one) => one.claim === claim)
-  if (found === undefined)
-    throw new Error(`There is no claim and no volume ${subject}: 'bramble-controller volumes' lists them`)
-  if (found.volume === undefined) throw new Error(`The claim ${claim} has no volume`)
-  return { ...found, volume: found.volume }
 }

@@ -1,6 +1,8 @@
 /** Which volume and which claim give people their data back: from the trash, or from a folder of a machine. Pure. */
 import { createHash } from 'node:crypto'
 import { basename, dirname, join, normalize } from 'node:path/posix'
+import type { FleetBackup } from '../../../api/backups/fleet-backups.ts'
+import { restoreAnnotation, type VolumeRestore } from '../../../api/backups/volume-backup.ts'
 import { dnsSubdomainProblem } from '../../../api/names.ts'
 import type { Node } from '../../../api/node.ts'
 import { compareQuantities, tryParseQuantity } from '../../../api/quantity.ts'
@@ -15,10 +17,12 @@ import {
   poolAnnotation,
   poolLabel,
   reportedPools,
+  volumeFolder,
 } from '../../../api/storage/pools.ts'
 import type { StorageClass } from '../../../api/storage/storage-class.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import { volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
+import { byteText } from '../../../api/text/byte-text.ts'
 import { claimName, trashed, volumeAt } from './volume-tables.ts'
 
 /** What is created; `claim` undefined: it is there, and waits. Or why nothing is. */
@@ -102,6 +106,41 @@ export function adoption(node: Node, path: string, wanted: ForClaim, fleet: Flee
     ...{ wanted, capacity: undefined, storageClass: usualClass, name: `adopted-${digest}` },
     place: pool === undefined ? { hostname, path } : { pool, path },
   })
+}
+
+/** A new volume in the pool of the node, whose data the controller makes from the backup. `id`: new for each. */
+export function restoration(
+  backup: FleetBackup,
+  wanted: ForClaim,
+  { node, id, fleet }: { readonly node: string; readonly id: string; readonly fleet: FleetVolumes },
+): RestoredVolume {
+  const claim = `${wanted.namespace}/${wanted.name}`
+  if (backup.problem !== undefined) return { problem: `${backup.name} cannot be restored: ${backup.problem}` }
+  const pool = fleet.pools.find((one) => one.node === node)
+  if (pool?.path === undefined)
+    return {
+      problem: `Node ${node} has no pool: give one that has with --to NODE ('bramble-controller volumes pools')`,
+    }
+  const { availableBytes } = pool
+  if (availableBytes !== undefined && availableBytes < backup.contentBytes)
+    return {
+      problem: `${backup.name} has ${byteText(backup.contentBytes)}, and the pool of ${node} has ${byteText(availableBytes)} free`,
+    }
+  const before = fleet.volumes.find((row) => row.claim === claim && row.restore !== undefined)
+  if (before !== undefined) return { problem: `The volume ${before.volume} of ${claim} is being restored already` }
+  const name = `restored-${id}`
+  const made = restored({
+    ...{ wanted, name, capacity: backup.capacity, storageClass: backup.storageClass ?? usualClass },
+    place: {
+      pool: { id: pool.id, path: pool.path },
+      path: join(pool.path, volumeFolder(wanted.namespace, wanted.name, name)),
+    },
+  })
+  if ('problem' in made) return made
+  const { metadata } = made.volume
+  const restore: VolumeRestore = { id, from: backup.at, name: backup.name }
+  const annotations = { ...metadata.annotations, [restoreAnnotation]: JSON.stringify(restore) }
+  return { ...made, volume: { ...made.volume, metadata: { ...metadata, annotations } } }
 }
 
 /** The claim in the name of a folder that local-path-provisioner made: `pvc-UID_NAMESPACE_NAME`. */

@@ -15,13 +15,19 @@ export function volumesTable({ volumes, pools }: FleetVolumes): string {
   return table(head, volumes, (row) => [
     row.claim ?? none,
     row.volume ?? none,
-    row.move === undefined ? row.state : `Moving to ${row.move.to}`,
+    stateText(row),
     row.node ?? (states.get(row.pool ?? '') === 'Missing' ? '<missing>' : none),
     shortId(row.pool) ?? none,
     byteText(row.requestedBytes),
     sizeText(row.usedBytes, row.pool === undefined ? none : unknown),
     row.pods.join(',') || none,
   ])
+}
+
+function stateText({ state, move, backup, restore }: FleetVolume): string {
+  if (move !== undefined) return `Moving to ${move.to}`
+  if (restore !== undefined) return 'Restoring'
+  return backup === undefined ? state : 'Backing up'
 }
 
 export function poolsTable({ pools }: FleetVolumes): string {
@@ -75,6 +81,7 @@ export function volumeText(name: string, fleet: FleetVolumes): string {
     ...line('Path', found.path ?? none),
     ...line('Pool', pool === undefined ? none : `${pool.id} (${poolState(pool)})`),
     ...line('Pods', found.pods.join(', ') || none),
+    ...line('Last backup', lastBackupText(found)),
     ...line('In the trash', inTrash.map(trashed).join('; ') || none),
   ].join('')
 }
@@ -98,6 +105,23 @@ export function claimName(name: string): string {
 /** The folder that a volume of the fleet has on a node. */
 export function volumeAt(node: string, path: string, { volumes }: FleetVolumes): FleetVolume | undefined {
   return volumes.find((row) => row.node === node && row.path === path)
+}
+
+function lastBackupText({ lastBackup, backupFailure }: FleetVolume): string {
+  const failed = backupFailure === undefined ? '' : `; failed at ${backupFailure.time}: ${backupFailure.why}`
+  if (lastBackup === undefined) return `${none}${failed}`
+  const { time, to, bytes } = lastBackup
+  return `${time} in ${to}, ${byteText(bytes)}${failed}`
+}
+
+/** By the name of the volume, or of the claim. Throws if there is none. */
+export function volumeNamed(subject: string, { volumes }: FleetVolumes): FleetVolume & { readonly volume: string } {
+  const claim = claimName(subject)
+  const found = volumes.find(({ volume }) => volume === subject) ?? volumes.find((one) => one.claim === claim)
+  if (found === undefined)
+    throw new Error(`There is no claim and no volume ${subject}: 'bramble-controller volumes' lists them`)
+  if (found.volume === undefined) throw new Error(`The claim ${claim} has no volume`)
+  return { ...found, volume: found.volume }
 }
 
 function table<T>(head: readonly string[], rows: readonly T[], cells: (row: T) => readonly string[]): string {

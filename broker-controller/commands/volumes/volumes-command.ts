@@ -1,4 +1,6 @@
 /** `bramble-controller volumes`: where the data of claims is, what is in the trash, and how it comes back. */
+import { randomBytes } from 'node:crypto'
+import { type FleetBackups, FleetBackupsSchema } from '../../../api/backups/fleet-backups.ts'
 import { decode } from '../../../api/decode.ts'
 import { dnsLabelProblem, dnsSubdomainProblem } from '../../../api/names.ts'
 import { type Node, NodeSchema } from '../../../api/node.ts'
@@ -14,6 +16,15 @@ import { invalidValue } from '../../../daemon/process/command-line.ts'
 import { kubeconfigPlace, readKubeconfig } from '../../kubeconfig.ts'
 import { volumesRow } from '../command-table.ts'
 import { type CommandOutput, runCommand } from '../run-command.ts'
+import {
+  type BackupWish,
+  backUpClaim,
+  backupSubject,
+  backupsTable,
+  chosenBackup,
+  watchRestore,
+  wishProblem,
+} from './backup-command.ts'
 import { cancelMove, type MoveWatch, moveVolume } from './move-command.ts'
 import {
   adoption,
@@ -21,6 +32,7 @@ import {
   claimOfFolder,
   type ForClaim,
   type RestoredVolume,
+  restoration,
   undeletion,
 } from './restored-volume.ts'
 import { claimName, poolsTable, trashTable, volumesTable, volumeText } from './volume-tables.ts'
@@ -52,6 +64,24 @@ export async function volumesCommand(argv: readonly string[], output: CommandOut
         if (to === undefined) return 'Give the node that gets the data with --to NODE'
         const bytesPerSecond = rate === undefined ? undefined : Math.ceil(quantityToNumber(rate))
         return async () => moveVolume(first, { to, bytesPerSecond }, watchFor(await api(), output))
+      }
+      case 'backup CLAIM': {
+        const { to, stop, schedule, keep, rate } = values
+        const bytesPerSecond = rate === undefined ? undefined : Math.ceil(quantityToNumber(rate))
+        const wish: BackupWish = { to, stops: stop, schedule, keep, bytesPerSecond }
+        const problem = sizeProblem(rate, '--rate') ?? wishProblem(wish)
+        return problem ?? (async () => backUpClaim(first, wish, watchFor(await api(), output)))
+      }
+      case 'backups':
+        return async () => {
+          const found = await fleetBackups(values.from, await api())
+          return format === 'json' ? `${JSON.stringify({ items: found.backups }, undefined, 2)}\n` : backupsTable(found)
+        }
+      case 'restore BACKUP': {
+        const problem = claimProblem('--as', values.as)
+        if (problem !== undefined) return problem
+        return async () =>
+          restoreClaim(first, { ...wanted, claim: values.as, to: values.to, from: values.from }, await api(), output)
       }
       case 'undelete CLAIM|UID':
         return async () => undelete(first, { ...wanted, claim: given }, await api())
@@ -123,6 +153,35 @@ export async function adopt(
   const isKept = 'volume' in made && made.volume.spec?.persistentVolumeReclaimPolicy === 'Retain'
   const stays = isKept ? ' The folder stays when the claim is deleted.' : ''
   return doneText(found, wanted, `Its data is ${place.path} on ${place.node}.${stays}`)
+}
+
+type RestoreWish = Wanted & { readonly to: string | undefined; readonly from: string | undefined }
+
+/** Makes a claim whose data comes from a backup, and watches. Throws when that cannot be done, or the API rejects a request. */
+export async function restoreClaim(
+  subject: string,
+  { to, from, ...wanted }: RestoreWish,
+  api: Api<'get' | 'post' | 'patch'>,
+  output: CommandOutput,
+): Promise<string> {
+  const { at = from, name } = backupSubject(subject)
+  const backup = chosenBackup(name, await fleetBackups(at, api))
+  const claim = claimName(wanted.claim ?? backup.claim)
+  const [fleet, found] = [await fleetVolumes(api), await claimWanted(claim, wanted, api)]
+  const [home = ''] = backup.at.split(':')
+  const made = restoration(backup, found, { node: to ?? home, id: randomBytes(4).toString('hex'), fleet })
+  await create(made, wanted, api)
+  if ('problem' in made) throw new Error(made.problem)
+  output.stdout(doneText(found, wanted, `Its data comes from ${backup.name} of ${backup.time}.`))
+  return watchRestore(made.volume.metadata.name ?? '', claim, watchFor(api, output))
+}
+
+async function fleetBackups(at: string | undefined, { client, signal }: Api): Promise<FleetBackups> {
+  const answer = await client.get(`/backups${at === undefined ? '' : `?at=${encodeURIComponent(at)}`}`, signal)
+  expectSuccess('Cannot read the backups', answer)
+  const decoded = decode(FleetBackupsSchema, answer.body)
+  if (decoded.ok) return decoded.value
+  throw new Error('Cannot read the backups: the controller has another version')
 }
 
 function doneText({ namespace, name, present }: ForClaim, { isVolumeOnly }: Wanted, where: string): string {

@@ -1,7 +1,8 @@
 /** What the deletion of a volume of a pool, or on the share of a class, needs next. Pure. */
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import { isOnClassShare, onDeleteOf, shareOfVolume, storeAnnotation } from '../../../api/storage/shares.ts'
-import { deletionOrder, poolOfVolume, volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
+import { deletionOrder, volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
+import { poolOfVolume } from '../../../api/storage/volume-place.ts'
 import type { StorageReport } from '../../usage/storage-board.ts'
 import type { VolumeEvent } from './claim-plan.ts'
 

@@ -1,5 +1,6 @@
 /** The controllers of volumes and claims, with the index of pods that they share. */
 import type { Loop } from '../../../daemon/run.ts'
+import { type VolumeBackupNeeds, volumeBackups } from './backups/volume-backups.ts'
 import { claimPods } from './claim-pods.ts'
 import { type EphemeralClaimsNeeds, ephemeralClaims } from './ephemeral-claims.ts'
 import { localExpander } from './local-expander.ts'
@@ -11,7 +12,11 @@ import { type VolumeBinderNeeds, volumeBinder } from './volume-binder.ts'
 import { type VolumeDeletionNeeds, volumeDeletion } from './volume-deletion.ts'
 import { volumeFill } from './volume-fill.ts'
 
-export type VolumeControllerNeeds = VolumeBinderNeeds & EphemeralClaimsNeeds & VolumeDeletionNeeds & VolumeMoverNeeds
+export type VolumeControllerNeeds = VolumeBinderNeeds &
+  EphemeralClaimsNeeds &
+  VolumeDeletionNeeds &
+  VolumeMoverNeeds &
+  VolumeBackupNeeds
 
 export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[] {
   const pods = claimPods(needs)
@@ -26,6 +31,7 @@ export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[]
     localExpander(needs),
     volumeDeletion(needs),
     volumeMover(needs, pods),
+    volumeBackups(needs, pods),
     volumeFill(needs),
   ]
 }

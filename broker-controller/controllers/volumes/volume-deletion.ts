@@ -14,7 +14,8 @@ import {
   onDeleteOf,
   shareOfVolume,
 } from '../../../api/storage/shares.ts'
-import { poolOfVolume, volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
+import { volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
+import { poolOfVolume } from '../../../api/storage/volume-place.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'

@@ -1,6 +1,6 @@
 /** Loop: records Events of claims and nodes whose volumes and pools fill up, from what nodes report. */
 import { labelledPools } from '../../../api/storage/pools.ts'
-import { poolOfVolume } from '../../../api/storage/volume-orders.ts'
+import { poolOfVolume } from '../../../api/storage/volume-place.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'

@@ -1,4 +1,5 @@
 /** What the claims of a pod mean for its place, before any node is looked at (PreFilter of Kubernetes' volume plugins). */
+import { backupOf, restoreOf } from '../../../api/backups/volume-backup.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
 import { claimsOfPod, isForOnePod, isMadeForPod, type PodClaim } from '../../../api/storage/pod-claims.ts'
@@ -86,7 +87,7 @@ function claimsOf(pod: Pod, uses: readonly PodClaim[], view: VolumeView): readon
   const found: KnownClaim[] = []
   for (const [i, use] of uses.entries()) {
     const claim = claims[i]
-    const reason = claim === undefined ? awaitedText(use.name) : (unusable(claim, use, pod) ?? moving(claim, use, view))
+    const reason = claim === undefined ? awaitedText(use.name) : (unusable(claim, use, pod) ?? atRest(claim, use, view))
     if (reason !== undefined) return refusedBy('VolumeBinding', reason)
     if (claim !== undefined) found.push(claim)
   }
@@ -103,10 +104,14 @@ function unusable(claim: KnownClaim, { name, isEphemeral }: PodClaim, pod: Pod):
   return `PVC ${keyText(metadata)} was not created for pod ${keyText(pod.metadata)} (pod is not owner)`
 }
 
-/** Its data is copied without a pod that changes it, and is then elsewhere. */
-function moving({ spec }: KnownClaim, { name }: PodClaim, view: VolumeView): string | undefined {
+/** Its data is copied without a pod that changes it, or is not there yet. */
+function atRest({ spec }: KnownClaim, { name }: PodClaim, view: VolumeView): string | undefined {
   const volume = view.volume(spec?.volumeName ?? '')
-  const move = volume && moveOf(volume)
+  if (volume === undefined) return undefined
+  if (restoreOf(volume) !== undefined) return `${claimText(name)} is being restored from a backup`
+  const backup = backupOf(volume)
+  if (backup?.mode === 'stopped' && backup.phase !== 'end') return `${claimText(name)} is being backed up`
+  const move = moveOf(volume)
   return move !== undefined && ['hold', 'delta', 'place'].includes(move.phase)
     ? `${claimText(name)} is being moved to node "${move.to.node}"`
     : undefined

@@ -1,4 +1,5 @@
 /** The controllers of volumes over very many claims and volumes. */
+
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { aPod } from '../../../api/testing/builders.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
@@ -6,6 +7,7 @@ import { volumeControllers } from '../../controllers/volumes/volume-controllers.
 import { sessionBoard } from '../../sessions/session-board.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { storageBoard } from '../../usage/storage-board.ts'
+import { freshBackupKeys } from '../fresh-backup-keys.ts'
 import { aStorageClass, aStoredClaim, aStoredVolume } from '../volume-objects.ts'
 import { type ControllerCase, controllerCase, type EndingCase } from './controller-cases.ts'
 
@@ -68,6 +70,7 @@ const loops: ControllerCase['loops'] = (needs) =>
     ...needs,
     storage: storageBoard(),
     sessions: sessionBoard(needs),
+    backupKeys: freshBackupKeys(),
     origin: { id: 'store-1' },
   })
 /** No volume has these labels. */

@@ -1,9 +1,10 @@
 /** Whether a move that a person asks for can begin, and what the nodes report of one that has. Pure. */
+import { backupOf, restoreOf } from '../../../../api/backups/volume-backup.ts'
 import type { Node } from '../../../../api/node.ts'
 import { labelledPools, poolParameter, poolsOfClass } from '../../../../api/storage/pools.ts'
 import type { StorageClass } from '../../../../api/storage/storage-class.ts'
 import type { MoveReport } from '../../../../api/storage/volume-messages.ts'
-import { poolOfVolume } from '../../../../api/storage/volume-orders.ts'
+import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
 import type { StorageReport } from '../../../usage/storage-board.ts'
 import { isReady } from '../../node-lifecycle/zones.ts'
 import type { StoredVolume } from '../volume-index.ts'
@@ -30,6 +31,7 @@ export function planStart(volume: StoredVolume, to: string, { source, target, st
   const pool = poolOfVolume(volume)
   if (pool === undefined) return { refuse: 'only volumes of a pool can be moved' }
   if (volume.metadata.deletionTimestamp !== undefined) return { refuse: 'the volume is being deleted' }
+  if (restoreOf(volume) !== undefined) return { refuse: 'its data is being restored from a backup' }
   if (!volume.spec?.claimRef?.uid) return { refuse: 'the volume is not bound to a claim' }
   if (target === undefined) return { refuse: `there is no node "${to}"` }
   if (labelledPools(target.node).includes(pool)) return { refuse: `the volume is on node "${to}"` }
@@ -42,6 +44,7 @@ export function planStart(volume: StoredVolume, to: string, { source, target, st
     }
   if (found.full === true) return { refuse: `the pool at ${found.path} on node "${to}" is full` }
   if (source === undefined) return { wait: `no node has the pool ${pool}` }
+  if (backupOf(volume) !== undefined) return { wait: 'the volume is being backed up' }
   const away = [source, target].find((one) => !isReady(one.node) || one.report === undefined)
   if (away !== undefined) return { wait: `node "${away.node.metadata.name}" is not ready` }
   const older = [source, target].find(({ report }) => report?.moves === undefined)

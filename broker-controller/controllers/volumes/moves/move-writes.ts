@@ -2,7 +2,7 @@
 import { join } from 'node:path/posix'
 import { hasDataAnnotation, type Pool, poolAnnotation, poolLabel, volumeFolder } from '../../../../api/storage/pools.ts'
 import { moveAnnotation, moveOf, moveToAnnotation, type VolumeMove } from '../../../../api/storage/volume-move.ts'
-import { poolOfVolume } from '../../../../api/storage/volume-orders.ts'
+import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
 import type { StoredVolume } from '../volume-index.ts'
 
 export type MoveTarget = { readonly node: string; readonly pool: Pool }

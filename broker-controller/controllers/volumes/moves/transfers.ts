@@ -1,5 +1,5 @@
 /** The copies that go from node to node now: one for each volume, and again after a while when it fails. */
-import { moveRateAnnotation, usualMoveRate, type VolumeMove } from '../../../../api/storage/volume-move.ts'
+import { moveRateOf, type VolumeMove } from '../../../../api/storage/volume-move.ts'
 import type { Clock } from '../../../../daemon/clock.ts'
 import type { Log } from '../../../../daemon/log.ts'
 import type { SessionBoard } from '../../../sessions/session-board.ts'
@@ -64,7 +64,7 @@ export function moveTransfers(
         stop: controller,
         done: transferVolume(
           {
-            ...{ uid, move: id, round, from, to, bytesPerSecond: rateOf(volume) },
+            ...{ uid, move: id, round, from, to, bytesPerSecond: moveRateOf(volume) },
             progress: (bytes) => void storage.copiedBytes.set(uid, bytes),
           },
           { sessions, clock },
@@ -85,9 +85,4 @@ export function moveTransfers(
       await Promise.all([...transfers.keys()].map(stop))
     },
   }
-}
-
-function rateOf({ metadata: { annotations = {} } }: StoredVolume): number {
-  const rate = Number(annotations[moveRateAnnotation] ?? usualMoveRate)
-  return Number.isSafeInteger(rate) && rate > 0 ? rate : usualMoveRate
 }

@@ -4,10 +4,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import { isApiError } from '../../../../api/api-error.ts'
-import { isFinished } from '../../../../api/pod/pod-deletion.ts'
-import { labelledPools, reportedPools } from '../../../../api/storage/pools.ts'
+import { reportedPools } from '../../../../api/storage/pools.ts'
 import { moveOf, moveToAnnotation, oldCopyOf, type VolumeMove } from '../../../../api/storage/volume-move.ts'
-import { poolOfVolume } from '../../../../api/storage/volume-orders.ts'
+import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
 import { type Reconciled, runController } from '../../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../../daemon/run.ts'
 import { workQueue } from '../../../../daemon/work-queue.ts'
@@ -15,11 +14,11 @@ import type { SessionBoard } from '../../../sessions/session-board.ts'
 import type { RestoreHold } from '../../../store/checkpoints/restore-hold.ts'
 import type { EventRecorder } from '../../../store/event-recorder.ts'
 import { type InformerNeeds, informer } from '../../../store/informer.ts'
-import type { StoredPod } from '../../../store/store.ts'
 import type { StorageBoard } from '../../../usage/storage-board.ts'
-import { removePod } from '../../pods/pod-removal.ts'
 import type { VolumeEvent } from '../claim-plan.ts'
 import type { ClaimPods } from '../claim-pods.ts'
+import { stopPods } from '../pod-stops.ts'
+import { poolHolders } from '../pool-holders.ts'
 import type { StoredVolume } from '../volume-index.ts'
 import { volumeWrites } from '../volume-writes.ts'
 import { type MoveFacts, planMove } from './move-plan.ts'
@@ -56,39 +55,13 @@ function moveSources(needs: VolumeMoverNeeds, visit: (name: string) => void) {
   const nodes = informer(needs, 'nodes', () => undefined)
   storage.onReport(addAll)
   hold?.onRelease(addAll)
-  const nodeNamed = (name: string | undefined): MoveNode | undefined => {
-    const node = name === undefined ? undefined : nodes.get({ namespace: '', name })
-    return node && { node, report: storage.reportOf(node.metadata.name) }
-  }
-  return {
-    volumes,
-    nodes,
-    nodeNamed,
-    holderOf(pool: string | undefined): MoveNode | undefined {
-      if (pool === undefined) return undefined
-      const found = [...nodes.all()].find((node) => labelledPools(node).includes(pool))
-      return nodeNamed(found?.metadata.name)
-    },
-  }
-}
-
-/** Deletes pods that use the volume. Gives one without a controller: it would not come back, so a person has to delete it. */
-async function stopPods({ store, clock }: VolumeMoverNeeds, pods: ClaimPods, { spec }: StoredVolume) {
-  const { namespace = '', name = '' } = spec?.claimRef ?? {}
-  let bare: StoredPod | undefined
-  for (const pod of [...pods.podsOf({ namespace, name })]) {
-    if (!pod.spec.nodeName || isFinished(pod) || pod.metadata.deletionTimestamp !== undefined) continue
-    const owner = pod.metadata.ownerReferences?.find(({ controller }) => controller === true)
-    if (owner === undefined || owner.kind === 'Node') bare = pod
-    else await removePod({ store, clock }, pod)
-  }
-  return bare
+  return { volumes, nodes, ...poolHolders(nodes, storage) }
 }
 
 /** Carries out what is decided about one volume. Throws Conflict if another writer was faster. */
 function moveSteps(needs: VolumeMoverNeeds, pods: ClaimPods, sources: MoveSources, transfers: MoveTransfers) {
   const { store, storage } = needs
-  const { nodeNamed, holderOf } = sources
+  const { named, of: holderOf } = sources
   const writes = volumeWrites(needs)
   const record = async (volume: StoredVolume, event: VolumeEvent) => {
     await writes.record(volume, event)
@@ -105,7 +78,7 @@ function moveSteps(needs: VolumeMoverNeeds, pods: ClaimPods, sources: MoveSource
     const { storageClassName: name = '' } = volume.spec ?? {}
     const storageClass = name === '' ? undefined : await store.get('storageclasses', { namespace: '', name })
     const source = holderOf(poolOfVolume(volume))
-    const start = planStart(volume, to, { source, target: nodeNamed(to), storageClass })
+    const start = planStart(volume, to, { source, target: named(to), storageClass })
     if ('wait' in start) return waiting(volume, start.wait)
     if ('refuse' in start) {
       await store.update('persistentvolumes', withoutMove(volume))

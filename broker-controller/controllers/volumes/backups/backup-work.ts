@@ -1,0 +1,148 @@
+/** What is done for a backup: the data goes to its folder, and commands are run in its pods. */
+import { backupName, manifestOf, signedManifest } from '../../../../api/backups/backup-manifest.ts'
+import { type BackupTarget, backupTarget } from '../../../../api/backups/backup-target.ts'
+import {
+  backupNowAnnotation,
+  type LastBackup,
+  lastBackupOf,
+  type VolumeBackup,
+} from '../../../../api/backups/volume-backup.ts'
+import { moveRateOf } from '../../../../api/storage/volume-move.ts'
+import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
+import type { BackupKeys } from '../../../own-certificates/backup-keys.ts'
+import { copyBackup } from '../../../sessions/backup-streams.ts'
+import { runInPod } from '../../../sessions/pod-command.ts'
+import { podIn } from '../../../sessions/pod-in-session.ts'
+import type { StoredPod } from '../../../store/store.ts'
+import type { StoredVolume } from '../volume-index.ts'
+import { type BackupRules, backupRules, baseOf } from './backup-due.ts'
+import { hookOf } from './backup-hooks.ts'
+import type { BackupSourcesOfFleet } from './backup-sources.ts'
+import type { VolumeBackupNeeds } from './volume-backups.ts'
+
+export type MadeBackupOfVolume = NonNullable<VolumeBackup['made']>
+
+/** In all these pods. Rejects with the error of the last one that must not fail. */
+export async function runHooks(
+  needs: VolumeBackupNeeds,
+  pods: readonly StoredPod[],
+  when: 'pre' | 'post',
+  signal: AbortSignal,
+): Promise<undefined> {
+  let failed: unknown
+  for (const pod of pods) {
+    const hook = hookOf(pod, when)
+    if (hook === undefined) continue
+    const command = { node: pod.spec.nodeName ?? '', pod: podIn(pod), ...hook }
+    await runInPod(command, needs, signal).catch((error: unknown) => {
+      needs.log.warn('A command for a backup failed', { pod: pod.metadata.name, when, error })
+      if (!hook.mayFail) failed = error
+    })
+    // What was frozen goes on, whatever becomes of the others.
+    if (failed !== undefined && when === 'pre') break
+  }
+  if (failed !== undefined) throw failed
+  return undefined
+}
+
+export type BackupWork = {
+  readonly volume: StoredVolume
+  readonly backup: VolumeBackup
+  /** One that failed may have failed because the one before it is gone: the next has everything. */
+  readonly isFirst: boolean
+}
+
+/** Resolves when the backup is in its folder. */
+export async function makeVolumeBackup(
+  needs: VolumeBackupNeeds,
+  { volume, backup, isFirst }: BackupWork,
+  sources: BackupSourcesOfFleet,
+  signal: AbortSignal,
+): Promise<MadeBackupOfVolume> {
+  const keys = await needs.backupKeys()
+  const to = backupTarget(backup.to)
+  if ('problem' in to) throw new Error(to.problem)
+  const last = lastBackupOf(volume)
+  const base = isFirst ? baseOf(last, { to: backup.to, nowMs: Date.parse(backup.startedAt) }) : undefined
+  const isWanted = volume.metadata.annotations?.[backupNowAnnotation] !== undefined
+  const mark = sources.markOf(backup.to, { last, isWanted })
+  return copied(needs, { volume, backup, to, keys, base, mark, keep: keepOf(volume, sources) }, sources, signal)
+}
+
+function keepOf(volume: StoredVolume, sources: BackupSourcesOfFleet): string | undefined {
+  const rules = backupRules({
+    claim: sources.claimOf(volume),
+    storageClass: sources.classOf(volume),
+    volume: { metadata: { annotations: { [backupNowAnnotation]: '-', ...volume.metadata.annotations } } },
+  })
+  return rules !== undefined && 'keep' in rules ? rules.keep : undefined
+}
+
+type Making = {
+  readonly volume: StoredVolume
+  readonly backup: VolumeBackup
+  readonly to: BackupTarget
+  readonly keys: BackupKeys
+  readonly base: LastBackup['full'] | undefined
+  readonly mark: string | undefined
+  readonly keep: BackupRules['keep']
+}
+
+async function copied(
+  needs: VolumeBackupNeeds,
+  { volume, backup, to, keys, base, mark, keep }: Making,
+  sources: BackupSourcesOfFleet,
+  signal: AbortSignal,
+): Promise<MadeBackupOfVolume> {
+  const { uid, name: volumeName } = volume.metadata
+  const { claimRef, capacity = {}, storageClassName, accessModes = [], local } = volume.spec ?? {}
+  const { id, mode, startedAt } = backup
+  const claim = `${claimRef?.namespace ?? ''}/${claimRef?.name ?? ''}`
+  const pool = poolOfVolume(volume) ?? ''
+  const node = sources.holders.of(pool)?.node.metadata.name
+  if (node === undefined) throw new Error(`no node has the pool ${pool}`)
+  const name = backupName(claim, Date.parse(startedAt), id)
+  const read = {
+    ...{ uid, pool, folder: local?.path?.split('/').at(-1) ?? '', claim, id },
+    ...(claimRef?.uid && { claimUID: claimRef.uid }),
+    ...(base && { since: base.id }),
+    ...(mode === 'stopped' && { held: id }),
+  }
+  const { manifest, mark: found } = await copyBackup(
+    {
+      from: { node, read },
+      to: {
+        node: to.node,
+        store: {
+          ...{ path: to.path, uid, id, name },
+          ...(mark !== undefined && { mark }),
+          ...(base && { base: base.name }),
+          ...(keep !== undefined && { keep }),
+        },
+      },
+      backup: {
+        ...{
+          name,
+          claim,
+          volume: volumeName,
+          accessModes: accessModes.map(String),
+          time: startedAt,
+          consistency: mode,
+        },
+        ...(storageClassName && { storageClass: storageClassName }),
+        ...(capacity['storage'] !== undefined && { capacity: String(capacity['storage']) }),
+        ...(base && { base: base.name }),
+        recipient: keys.recipient,
+      },
+      manifest: (facts) => manifestOf(facts, keys.sign(signedManifest(facts))),
+      bytesPerSecond: moveRateOf(volume),
+      progress: (bytes) => void needs.storage.copiedBytes.set(uid, bytes),
+    },
+    needs,
+    signal,
+  )
+  // It may be one that was made before this process began.
+  const problem = keys.problemOf(manifest)
+  if (problem !== undefined) throw new Error(`${backup.to} has a backup ${name} already, and ${problem}`)
+  return { name, bytes: manifest.bytes, mark: found, ...(manifest.base !== undefined && { base: manifest.base }) }
+}
