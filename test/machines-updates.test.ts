@@ -64,11 +64,14 @@ test('updates of the agent on a machine', async (t) => {
     await backAgain(t, '99.1.0', /3 starts failed/)
   })
 
-  await t.test('a release that ends with a status after which systemd starts it no more is taken back', async (t) => {
-    await machine.run(`bramble-update install ${await publisher.publish({ version: '99.2.0', program: 'exit 78' })}`)
-    await ends('99.2.0', 'RolledBack')
-    await backAgain(t, '99.2.0', /status 78/)
-  })
+  await t.test(
+    'a release that ends with a status after which systemd does not start it again is taken back',
+    async (t) => {
+      await machine.run(`bramble-update install ${await publisher.publish({ version: '99.2.0', program: 'exit 78' })}`)
+      await ends('99.2.0', 'RolledBack')
+      await backAgain(t, '99.2.0', /status 78/)
+    },
+  )
 
   await t.test(
     'a release that runs, and that the controller does not see, is taken back with the state before',

@@ -139,8 +139,6 @@ test('only a few paths are served beside the resources', async (t) => {
   t.match(await ask('GET', '/healthz'), { code: 200, body: { text: 'ok' } })
   t.match(await ask('GET', '/livez?verbose'), { body: { text: '[+]ping ok\n[+]log ok\nlivez check passed\n' } })
   t.match(await ask('GET', '/metrics'), { body: { text: 'up 1\n' } })
-  const proto = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
-  t.match(await ask('GET', '/openapi/v2', { accept: proto }), { code: 200, body: { text: '' } })
   t.match(await ask('GET', '/openapi/v2', { accept: 'application/json' }), { body: { swagger: '2.0' } })
   t.match(await ask('GET', '/openapi/v3'), { code: 200, body: { paths: { 'api/v1': {} } } })
   t.match(await ask('GET', '/openapi/v3/apis/apps/v9'), {

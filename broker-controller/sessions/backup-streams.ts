@@ -82,7 +82,7 @@ function ownManifest(name: string, text: string, path: string): BackupManifest {
 
 const mostListed = 2_000
 
-/** The manifests in a folder, the latest first. What is none is left out. */
+/** The manifests in a folder, the latest first. Others are left out. */
 export async function listBackups(
   { node, path }: BackupTarget,
   needs: SessionNeeds,

@@ -29,7 +29,7 @@ export function newAgeIdentity(): AgeIdentity {
   return identityOf(privateKey.export({ type: 'pkcs8', format: 'der' }).subarray(-keyBytes))
 }
 
-/** The private keys in a file as `age-keygen` writes it, with comments. Throws with the number of a line that is none. */
+/** The private keys in a file as `age-keygen` writes it, with comments. Throws with the number of a line that is not a key. */
 export function ageIdentities(text: string): readonly AgeIdentity[] {
   return text.split('\n').flatMap((line, index) => {
     const trimmed = line.trim()

@@ -53,7 +53,7 @@ test('what is signed here has the form of minisign, and another key refuses it',
   t.same(shape(signature), shape(theirs.signature))
 })
 
-test('what is no key or no signature is neither', async (t) => {
+test('keys and signatures that are damaged are refused', async (t) => {
   for (const text of ['', 'x', 'RWQ', theirs.signature, `${theirs.key}more`, 'RW'.padEnd(56, 'A').replace('RW', 'XX')])
     t.equal(readSignatureKey(text), undefined)
   for (const text of ['', '\n\n\n\n', theirs.key, 'x'.repeat(1_000_000), theirs.signature.replace('RU', 'RW')])

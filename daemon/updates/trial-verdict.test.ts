@@ -50,7 +50,7 @@ const cases: { readonly [sentence: string]: readonly [string, RegExp] } = {
     trial((s) => (s < 20 ? {} : { containers: new Set(['d']), epoch: 'boot 2' })),
     /^commit after 600 s/,
   ],
-  'a pod that was deleted meanwhile is no fault': [
+  'a pod that was deleted meanwhile is not a fault': [
     trial(() => ({ containers: new Set(['b', 'c']) })),
     /^commit after 600 s/,
   ],

@@ -1,9 +1,13 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { skipWithout } from '../../test/support/missing-parts.ts'
 import { testFolder } from '../testing/test-folder.ts'
 import { withUpdateLock } from './update-lock.ts'
 
-test('one program at a time holds the lock, and the next one gets it', async (t) => {
+const skip = skipWithout('util-linux', existsSync('/usr/bin/flock'))
+
+test('one program at a time holds the lock, and the next one gets it', { skip }, async (t) => {
   const path = join(testFolder(t), 'lock')
   const order: string[] = []
   await withUpdateLock(path, async () => {
@@ -17,7 +21,7 @@ test('one program at a time holds the lock, and the next one gets it', async (t)
   t.same(order, ['first', 'second'])
 })
 
-test('an action that fails releases the lock', async (t) => {
+test('an action that fails releases the lock', { skip }, async (t) => {
   const path = join(testFolder(t), 'lock')
   const failing = async () => {
     throw new Error('It failed')

@@ -34,7 +34,7 @@ const UpdateStateSchema = object({
 
 /** A version of a program. */
 export type Release = Described<typeof ReleaseSchema>
-/** What was seen of the machine before a trial: afterwards it must be no worse. */
+/** What was seen of the machine before a trial: afterwards it must not be worse. */
 export type SeenBefore = {
   readonly wasConnected: boolean
   readonly containers: readonly string[]

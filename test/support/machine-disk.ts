@@ -62,7 +62,7 @@ export async function machineDisk(root: string, folder: string, lossy?: LossyDis
   const inside = (...command: readonly string[]) =>
     commandOrThrow('nsenter', [`--mount=/proc/${holder.child.pid}/ns/mnt`, ...command])
   const losePower = async () => {
-    if (lossy !== undefined) await holder.tell('lose', 'lost')
+    if (lossy !== undefined) await holder.send('lose', 'lost')
   }
   return {
     get holder() {
@@ -95,7 +95,7 @@ export async function machineDisk(root: string, folder: string, lossy?: LossyDis
 type Holder = {
   readonly child: ChildProcess
   /** Writes a line, and waits for another. */
-  tell(line: string, reply: string): Promise<void>
+  send(line: string, reply: string): Promise<void>
 }
 
 /** A process with a name space of mounts of its own, which dies with this one. Has printed `mounted`. */
@@ -110,7 +110,7 @@ async function held(command: readonly string[]): Promise<Holder> {
   await printed(child, lines, 'mounted')
   return {
     child,
-    async tell(line, reply) {
+    async send(line, reply) {
       const replied = printed(child, lines, reply)
       child.stdin.write(`${line}\n`)
       await replied

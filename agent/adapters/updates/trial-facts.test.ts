@@ -21,7 +21,7 @@ const cases: { readonly [sentence: string]: readonly [Partial<NodeAtController>,
   'a node without a status is not seen': [{ node: { kind: 'Status', code: 404 } }, false],
   'a lease without a time is not current': [{ lease: { spec: {} } }, false],
   'an answer without a date proves nothing': [{ nowMs: Number.NaN }, false],
-  'no JSON is no node': [{ node: 'text' }, false],
+  'a text that is not JSON is not a node': [{ node: 'text' }, false],
 }
 for (const [sentence, [given, expected]] of Object.entries(cases)) {
   test(sentence, async (t) => {

@@ -42,7 +42,7 @@ export async function viewOfController(dataDir: string, version?: string): Promi
     try {
       const node = await client.get(`/api/v1/nodes/${nodeName}`)
       const lease = await client.get(`/apis/coordination.k8s.io/v1/namespaces/${nodeLeaseNamespace}/leases/${nodeName}`)
-      // Another answer, as of an authentication that failed, is none about the node.
+      // Another answer, as of an authentication that failed, does not count.
       if (![node, lease].every(({ status }) => status === 200 || status === 404)) continue
       const nowMs = Date.parse(lease.dateHeader ?? '')
       return isSeen({ node: node.body, lease: lease.body, nowMs, version }) ? 'sees' : 'misses'

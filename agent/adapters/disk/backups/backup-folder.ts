@@ -56,7 +56,7 @@ const scripts = {
   manifest: `${enter}[ -d "$2" ] && [ ! -L "$2" ] && [ -f "$2/${archiveFile}" ] || exit ${codes.absent}
     [ -f "$2/${manifestFile}" ] && [ ! -L "$2/${manifestFile}" ] || exit ${codes.absent}; head -c ${longestManifest} "$2/${manifestFile}"`,
   fetch: `${enter}name=$2; ${below('"$name"')} exec dd if=${archiveFile} bs=64k iflag=nofollow status=none`,
-  /** One that is being removed is none from the start. */
+  /** One that is being removed is not a backup from the start. */
   remove: `${enter}shift; for name in "$@"; do mv -T -- "$name" ".old-$name" || exit 1; done
     for old in .old-*; do if [ -e "$old" ] || [ -L "$old" ]; then rm -rf -- "$old"; fi; done`,
 }

@@ -20,14 +20,18 @@ export type MoveStart =
   | { readonly refuse: string }
   | { readonly wait: string }
 
-export type StartFacts = {
+export type MoveStartFacts = {
   readonly source: MoveNode | undefined
   readonly target: MoveNode | undefined
   /** Class of the volume, if it still exists: the copy is made in the target's pool that the class names. */
   readonly storageClass: StorageClass | undefined
 }
 
-export function planStart(volume: StoredVolume, to: string, { source, target, storageClass }: StartFacts): MoveStart {
+export function planStart(
+  volume: StoredVolume,
+  to: string,
+  { source, target, storageClass }: MoveStartFacts,
+): MoveStart {
   const pool = poolOfVolume(volume)
   if (pool === undefined) return { refuse: 'only volumes of a pool can be moved' }
   if (volume.metadata.deletionTimestamp !== undefined) return { refuse: 'the volume is being deleted' }
