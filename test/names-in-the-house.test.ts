@@ -27,7 +27,7 @@ Promise.all(${JSON.stringify(paths)}.map((path) => import(path))).then(([{ mdnsM
     host: mdnsHost('/'),
     nodeAddress: () => '${address}',
     reads: { serviceStates: cell(undefined), networkMessage: cell(undefined), podLink: cell(undefined) },
-    writes: { mdnsRules: cell(undefined), ipv6MdnsRules: cell(undefined) },
+    writes: { mdnsRules: { IPv4: cell(undefined), IPv6: cell(undefined) } },
     clock: systemClock,
     random: Math.random,
     log: { debug: quiet, info: quiet, warn: (text, facts) => console.log(text, String(facts.error?.cause ?? '')), error: quiet },
