@@ -191,7 +191,7 @@ test('a backup with one bit turned, or half of one, is refused with what is wron
   turned[at] = (turned[at] ?? 0) ^ 1
   const damaged = join(folder, 'damaged')
   for (const [content, because] of [
-    [turned, /The digest does not fit/],
+    [turned, /The digest does not match the content/],
     [whole.subarray(0, whole.length / 2), /SQLite finds|malformed|disk image/],
     [Buffer.from('no database at all'.repeat(300)), /not a database/],
   ] as const) {

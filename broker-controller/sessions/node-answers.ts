@@ -90,7 +90,7 @@ export async function takingNode(
   return {
     ended,
     send: (piece) => Promise.race([frames.send(input, piece), endedEarly]),
-    sendEnd: () => frames.send(end, Buffer.of(input)),
+    sendEnd: async () => void (await Promise.race([frames.send(end, Buffer.of(input)), ended])),
     sendText: (text) => frames.sendText(request, text),
     async reported(fact) {
       while (known[fact] === undefined) {

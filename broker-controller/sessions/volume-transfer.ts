@@ -68,7 +68,8 @@ export async function transferVolume(
       progress(passed)
       await wait(frame.payload.length)
     }
-    await target.send(end, Buffer.of(input))
+    // A node that has failed does not read: its reason comes in `ended`.
+    await Promise.race([target.send(end, Buffer.of(input)), ended])
     await ended
   } finally {
     source?.destroy()

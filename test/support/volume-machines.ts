@@ -34,7 +34,7 @@ async function aMachine(t: Test) {
   const pools = volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') })
   const whileUnused = async <T>(__: unknown, act: () => Promise<T>) => await act()
   const room = async () => ({ capacityBytes: 2 ** 40, availableBytes: 2 ** 39 })
-  const agent = () => diskMoves({ pools, whileUnused, room, flush: async () => undefined })
+  const agent = () => diskMoves({ pools, whileUnused, room, flush: async () => undefined, patienceMs: 50 })
   const { id, path } = await pool.open()
   const backups = () => diskBackups({ pools, room, flush: async () => undefined })
   return { pool, id, path, agent, moves: agent(), newBackups: backups, backups: backups(), done: new Set<string>() }
