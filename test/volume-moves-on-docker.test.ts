@@ -1,5 +1,5 @@
-/** A volume is moved to another node by the command, with its StatefulSet, on real agents and Docker. */
-import { readFile, stat } from 'node:fs/promises'
+/** A volume is moved to another node by the command, with its StatefulSet, and backed up and restored, on real agents and Docker. */
+import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { whyNoDockerd } from './support/dockerd.ts'
@@ -76,5 +76,18 @@ test('a volume moves to another node, and its pod with it', { skip: whyNoDockerd
     t.match(await volumes('trash'), { code: 0, stdout: new RegExp(`\\n\\S+ .*${from} `) }, 'the old copy')
     const events = await controller.kubectl('describe', 'pvc', 'data-db-0')
     t.match(events, new RegExp(`VolumeMoved .*the data is on node "${to}"`))
+  })
+
+  await t.test('the commands back it up, list the backup, and restore it as another claim', async (t) => {
+    const target = `${to}:${join(fleet.folder, 'backups')}`
+    await mkdir(join(fleet.folder, 'backups'))
+    t.match(await volumes('backup', 'data-db-0', '--to', target), { code: 0 })
+    const { code, stdout, stderr } = await volumes('backups')
+    t.match({ code, stderr, stdout }, { code: 0, stderr: '', stdout: /\ndefault\/data-db-0 .* Whole / })
+    t.match(await volumes('restore', 'default/data-db-0', '--as', 'again', '--to', from), { code: 0 })
+    await eventually('the data is there', async () => (await volumes('list')).stdout.includes(`again `))
+    const restored = await controller.kubectl('get', 'pvc', 'again', '-o', 'jsonpath={.spec.volumeName}')
+    const path = await controller.kubectl('get', 'pv', restored, '-o', 'jsonpath={.spec.local.path}')
+    t.ok(large.equals(await readFile(join(path, 'large'))), 'the data is the same')
   })
 })

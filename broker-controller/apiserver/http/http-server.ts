@@ -185,6 +185,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(tokens && { tokens }),
     ...(serverUrl && { serverUrl }),
     ...(needs.storage && { storage: needs.storage }),
+    ...(needs.backups && { backups: needs.backups }),
     ...(origin && { origin }),
     ...(checkpoints && { checkpoints }),
     ...(needs.contentProver && { contentProver: needs.contentProver }),

@@ -26,10 +26,11 @@ export async function compressing(send: SendPiece, produce: (write: SendPiece) =
 /** `most`: bytes that may come out of it together; more is not what was compressed. */
 export function decompressed(next: Pieces, most: number): { readonly next: Pieces; end(): void } {
   const gunzip = createGunzip()
+  const closed = new Promise((resolve) => gunzip.once('close', resolve))
   const feed = async () => {
     for (let piece = await next(); piece !== undefined; piece = await next()) {
       if (gunzip.destroyed) return
-      if (!gunzip.write(piece)) await Promise.race([once(gunzip, 'drain'), once(gunzip, 'close')])
+      if (!gunzip.write(piece)) await Promise.race([once(gunzip, 'drain'), closed])
     }
     gunzip.end()
   }
