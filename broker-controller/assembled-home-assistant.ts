@@ -10,7 +10,7 @@ import type { ControllerParts } from './parts.ts'
 
 /** Buttons act by the API, as a user of their own. */
 export function assembledHomeAssistant(
-  { shared, usage }: Pick<ControllerParts, 'shared' | 'usage'>,
+  { shared, usage, storage }: Pick<ControllerParts, 'shared' | 'usage' | 'storage'>,
   { api, dashboard, server }: OpenApi,
   settings: HomeAssistantSettings,
 ): Loop {
@@ -21,6 +21,7 @@ export function assembledHomeAssistant(
       clock,
       log,
       usage,
+      storage,
       version,
       open: openHousehold,
       request: (request, signal) => api.local(homeAssistantIdentity, request, signal),

@@ -8,7 +8,7 @@ import type { VolumeFigures } from './volume-metrics.ts'
 export function withClaims(
   summary: Summary,
   pods: readonly Pod[],
-  { pools, volumes }: VolumeFigures,
+  { pools, volumes }: Pick<VolumeFigures, 'pools' | 'volumes'>,
   time: string,
 ): Summary {
   if (pools.length === 0 || volumes.length === 0) return summary

@@ -28,7 +28,7 @@ function aScraper({
       probes: () => ({ counts: [], buckets: [] }),
       counts: agentCounters().text,
       certificateTtlSeconds: () => 86_400,
-      volumes: () => ({ pools: [], volumes: [] }),
+      volumes: () => ({ pools: [], volumes: [], trash: [] }),
       clock,
     },
     { nodeName: 'pi-01', cpus: 4, memoryBytes: 1024 * Mi },

@@ -1,5 +1,5 @@
 /** The volumes of the pools for Prometheus: under the kubelet's names, and the pools under our own. Pure. */
-import type { PoolUsage } from '../../api/storage/volume-messages.ts'
+import type { PoolUsage, TrashedVolume } from '../../api/storage/volume-messages.ts'
 import { gauge, type MetricFamily } from '../../daemon/prometheus-text.ts'
 
 export type VolumeFigures = {
@@ -7,10 +7,11 @@ export type VolumeFigures = {
   readonly pools: readonly PoolUsage[]
   /** `claim`: `namespace/name`. `pool`: the id of its pool. */
   readonly volumes: readonly { readonly claim: string; readonly pool: string; readonly usedBytes: number }[]
+  readonly trash: readonly Pick<TrashedVolume, 'pool' | 'usedBytes'>[]
 }
 
 /** The size of a claim is not enforced: the capacity is that of the pool's file system, as with the kubelet for a folder. */
-export function* volumeMetrics({ pools, volumes }: VolumeFigures): Iterable<MetricFamily> {
+export function* volumeMetrics({ pools, volumes, trash }: VolumeFigures): Iterable<MetricFamily> {
   if (pools.length === 0) return
   const byID = new Map(pools.map((pool) => [pool.id, pool]))
   const ofPools = (value: (pool: PoolUsage) => number) =>
@@ -51,5 +52,12 @@ export function* volumeMetrics({ pools, volumes }: VolumeFigures): Iterable<Metr
     'bramble_pool_trash_volumes',
     'Volumes in the trash of the pool.',
     ofPools(({ inTrash = 0 }) => inTrash),
+  )
+  const trashBytes = new Map<string, number>()
+  for (const { pool, usedBytes = 0 } of trash) trashBytes.set(pool, (trashBytes.get(pool) ?? 0) + usedBytes)
+  yield gauge(
+    'bramble_pool_trash_bytes',
+    'Size of the volumes in its trash, as far as they were measured.',
+    ofPools(({ id }) => trashBytes.get(id) ?? 0),
   )
 }

@@ -16,6 +16,7 @@ const get = (
   const needs: SystemNeeds = {
     version: '0.1.0',
     store: memoryStore({ clock: fakeClock() }),
+    clock: fakeClock(),
     metrics: async () => ({ text: '', contentType: 'text/plain' }),
     readiness,
     kinds: builtInKinds,

@@ -43,6 +43,7 @@ export type SystemNeeds = DiscoveryNeeds & {
   readonly metrics: () => Promise<{ readonly text: string; readonly contentType: string }>
   /** The objects of the fleet, for /metrics/fleet. */
   readonly store: Store
+  readonly clock: Pick<Clock, 'wallMs'>
   readonly readiness: readonly ReadinessCheck[]
   /** Whose public keys are published; undefined: there are no tokens. */
   readonly tokens?: Pick<ServiceAccountTokens, 'publicKeys'>
@@ -107,7 +108,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
       return { kind: 'text', code: 200, text, contentType }
     }
     case '/metrics/fleet':
-      return { kind: 'pieces', code: 200, contentType: metricsContentType, pieces: fleetMetrics(needs.store) }
+      return { kind: 'pieces', code: 200, contentType: metricsContentType, pieces: fleetMetrics(needs) }
     case '/metrics/slis':
       return { kind: 'text', code: 200, text: await readinessMetrics(needs.readiness), contentType: metricsContentType }
     case backupsPath:

@@ -1,6 +1,7 @@
 /** The devices of the fleet: what each should be on the broker now. */
 import { nodeHref } from '../../api/dashboard/node-href.ts'
 import { allowsRemoteReboot } from '../../api/node/reboot-annotations.ts'
+import type { StorageBoard } from '../usage/storage-board.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'
 import { fleetDevice } from './device-ids.ts'
 import { announcedKeys, discoveryMessage } from './discovery.ts'
@@ -12,6 +13,7 @@ import type { WatchedFleet } from './watched-fleet.ts'
 export type DevicesNeeds = {
   readonly fleet: WatchedFleet
   readonly usage: Pick<UsageBoard, 'newest'>
+  readonly storage: Pick<StorageBoard, 'reportOf'>
   readonly pages: string | undefined
   readonly version: string
 }
@@ -26,7 +28,10 @@ export interface Devices {
 }
 
 /** `announced` of `wanted`: the entities that the device had so far. */
-export function devices({ fleet, usage, pages, version }: DevicesNeeds, settings: HomeAssistantSettings): Devices {
+export function devices(
+  { fleet, usage, storage, pages, version }: DevicesNeeds,
+  settings: HomeAssistantSettings,
+): Devices {
   const fleetItself = () => {
     const state = fleetState(fleet.counts(), version)
     const announced = announcedKeys(state, new Set(), true)
@@ -44,7 +49,10 @@ export function devices({ fleet, usage, pages, version }: DevicesNeeds, settings
       if (node === undefined) return undefined
       const nodeName = node.metadata.name ?? ''
       const podsRunning = fleet.podsRunning(nodeName)
-      const values = machineState({ node, usage: usage.newest(nodeName), podsRunning, latestVersion: version })
+      const values = machineState({
+        ...{ node, podsRunning, latestVersion: version },
+        ...{ usage: usage.newest(nodeName), pools: storage.reportOf(nodeName)?.pools },
+      })
       const announced = announcedKeys(values, before, false)
       const state = Object.fromEntries(
         Object.entries(values).filter(([key]) => announced.has(key) || key === 'latest_version'),

@@ -9,6 +9,7 @@ import { type Loop, runLoops } from '../../daemon/run.ts'
 import type { LocalAnswer, LocalRequest } from '../apiserver/local-requests.ts'
 import type { HouseholdLink, HouseholdLinkSettings } from '../household/household-link.ts'
 import type { Store } from '../store/store.ts'
+import type { StorageBoard } from '../usage/storage-board.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'
 import { devices } from './devices.ts'
 import { drains } from './drains.ts'
@@ -22,6 +23,8 @@ import { type WatchedFleet, watchedFleet } from './watched-fleet.ts'
 export type HomeAssistantNeeds = {
   readonly store: Store
   readonly usage: Pick<UsageBoard, 'newest' | 'pollMachines'>
+  /** What nodes report of their pools. */
+  readonly storage: Pick<StorageBoard, 'reportOf'>
   readonly open: (settings: HouseholdLinkSettings, signal: AbortSignal) => Promise<HouseholdLink>
   /** To the API, as the user of the buttons. */
   readonly request: (request: LocalRequest, signal: AbortSignal) => Promise<LocalAnswer>

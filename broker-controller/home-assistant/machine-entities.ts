@@ -24,6 +24,7 @@ export const leastChanges: { readonly [key: string]: number } = {
   memory: 2,
   temperature: 2,
   disk: 1,
+  pool: 1,
   load: 0.5,
   // Seconds: the node computes it from two clocks.
   last_boot: 120,
@@ -54,6 +55,7 @@ export const machineEntities = {
   cpu: { platform: 'sensor', name: 'CPU', icon: 'mdi:cpu-64-bit', ...percent },
   memory: { platform: 'sensor', name: 'Memory used', icon: 'mdi:memory', ...percent },
   disk: { platform: 'sensor', name: 'Disk used', icon: 'mdi:harddisk', ...percent },
+  pool: { platform: 'sensor', name: 'Pool used', icon: 'mdi:database', ...percent },
   card_wear: { platform: 'sensor', name: 'Card wear', icon: 'mdi:sd', ...percent, ...diagnostic },
   load: { platform: 'sensor', name: 'Load', icon: 'mdi:gauge', ...count, ...diagnostic },
   pods: { platform: 'sensor', name: 'Pods running', icon: 'mdi:cube-outline', ...count },
@@ -75,6 +77,9 @@ export const fleetEntities = {
   pods_running: { platform: 'sensor', name: 'Pods running', icon: 'mdi:cube-outline', ...count },
   pods_waiting: { platform: 'sensor', name: 'Pods waiting', icon: 'mdi:cube-off-outline', ...count },
   alerts: { platform: 'sensor', name: 'Alerts', icon: 'mdi:alert-outline', ...count },
+  last_backup: { platform: 'sensor', name: 'Last backup', device_class: 'timestamp', icon: 'mdi:backup-restore' },
+  backups_failed: { platform: 'sensor', name: 'Volumes with failed backups', icon: 'mdi:database-alert', ...count },
+  backups_failing: { platform: 'binary_sensor', name: 'Backups failing', device_class: 'problem' },
   version: { platform: 'sensor', name: 'Controller version', icon: 'mdi:tag-outline', ...diagnostic },
 } as const satisfies { readonly [key: string]: Entity }
 

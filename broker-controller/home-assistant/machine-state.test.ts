@@ -27,7 +27,7 @@ function used(machine?: MachineStats): ReceivedUsage {
 }
 
 const stateOf = (node: Node, usage?: ReceivedUsage) =>
-  machineState({ node, usage, podsRunning: 3, latestVersion: '0.2.0' })
+  machineState({ node, usage, pools: [], podsRunning: 3, latestVersion: '0.2.0' })
 
 test('a ready machine shows what it measures', async (t) => {
   const info = { kubeletVersion: 'v1.32.4-bramble.0.1.0' } as NonNullable<Node['status']>['nodeInfo']
@@ -92,8 +92,28 @@ test('the model is that of the hardware, whatever the node wrote there', async (
   t.equal(model({}), undefined)
 })
 
+test('a machine shows how full the fullest of its pools is', async (t) => {
+  const pool = (id: string, availableBytes: number) => ({ id, capacityBytes: 1000, availableBytes })
+  const poolOf = (pools: Parameters<typeof machineState>[0]['pools'], node = nodeWith([ready])) =>
+    machineState({ node, usage: undefined, pools, podsRunning: 0, latestVersion: '1' }).pool
+  t.equal(poolOf([pool('a', 900), pool('b', 150)]), 85)
+  t.equal(poolOf([]), undefined, 'it has none')
+  t.equal(poolOf(undefined), null, 'it has not reported yet')
+})
+
+test('the fleet shows its backups, once one was made or has failed', async (t) => {
+  const counts = { ready: 2, total: 2, podsRunning: 5, podsWaiting: 1, alerts: 4 }
+  const lastMs = Date.parse('2026-11-29T03:00:00Z')
+  t.match(fleetState({ ...counts, backups: { failed: 2, lastMs } }, '1'), {
+    ...{ backups_failed: 2, backups_failing: true, last_backup: lastMs / 1000 },
+  })
+  const failed = fleetState({ ...counts, backups: { failed: 0, lastMs: undefined } }, '1')
+  t.match(failed, { backups_failed: 0, backups_failing: false })
+  t.notOk('last_backup' in failed)
+})
+
 test('the fleet has a problem while a machine is not ready', async (t) => {
-  const counts = { ready: 2, total: 3, podsRunning: 5, podsWaiting: 1, alerts: 4 }
+  const counts = { ready: 2, total: 3, podsRunning: 5, podsWaiting: 1, alerts: 4, backups: undefined }
   t.same(fleetState(counts, '0.1.0'), {
     ...{ machines_ready: 2, machines_total: 3, machines_not_ready: true },
     ...{ pods_running: 5, pods_waiting: 1, alerts: 4, version: '0.1.0' },

@@ -2,9 +2,11 @@
 import type { NodeCard } from '../../api/dashboard/dashboard-messages.ts'
 import { hardwareIdentityAnnotation } from '../../api/node/hardware-identity.ts'
 import type { Node } from '../../api/node.ts'
+import type { PoolUsage } from '../../api/storage/volume-messages.ts'
 import { isObject } from '../../api/text/json.ts'
 import { nodeCard } from '../apiserver/dashboard/cards/node-card.ts'
 import { usageRow } from '../apiserver/dashboard/usage-row.ts'
+import { poolPercent } from '../controllers/volumes/fill-level.ts'
 import type { ReceivedUsage } from '../usage/usage-board.ts'
 import { shortLine } from './device-ids.ts'
 import type { MachineKey } from './machine-entities.ts'
@@ -19,6 +21,8 @@ export type MachineFacts = {
   readonly node: Node
   /** The newest report; undefined: there is none, or it is too old. */
   readonly usage: ReceivedUsage | undefined
+  /** Its pools; undefined: it has not reported since the controller started. */
+  readonly pools: readonly PoolUsage[] | undefined
   /** Pods of the node that run. */
   readonly podsRunning: number
   /** The release that the fleet can be updated to: that of this controller. */
@@ -33,7 +37,7 @@ const longestVersion = 64
  * The values of a machine. What it reports at present decides which it has: one without a sensor has no value for it. Of a machine
  * that reports nothing now, what it had before stays (null), so that a lost machine keeps its entities.
  */
-export function machineState({ node, usage, podsRunning, latestVersion }: MachineFacts): MachineState {
+export function machineState({ node, usage, pools, podsRunning, latestVersion }: MachineFacts): MachineState {
   const card = nodeCard(node, { pods: 0, renewed: undefined })
   const version = versionOf(card)
   return {
@@ -45,6 +49,7 @@ export function machineState({ node, usage, podsRunning, latestVersion }: Machin
     ...(version !== undefined && { version, agent_update: version, latest_version: latestVersion }),
     ...conditionValues(node, card),
     ...usageValues(node, usage),
+    ...known({ pool: fullestPool(pools) }, pools === undefined),
   }
 }
 
@@ -95,6 +100,11 @@ function usageValues(node: Node, usage: ReceivedUsage | undefined): Partial<Mach
   }
 }
 
+/** In percent; undefined: there is none. */
+function fullestPool(pools: readonly PoolUsage[] = []): number | undefined {
+  return pools.length === 0 ? undefined : Math.max(...pools.map(poolPercent))
+}
+
 /** Without what is undefined, or, if nothing is known at present, with null for it. */
 function known(
   values: { readonly [K in MachineKey]?: EntityValue | undefined },
@@ -136,11 +146,13 @@ export type FleetCounts = {
   readonly podsRunning: number
   readonly podsWaiting: number
   readonly alerts: number
+  /** Volumes whose last backup failed, and when the latest one was begun, in ms; undefined: no volume was ever backed up. */
+  readonly backups: { readonly failed: number; readonly lastMs: number | undefined } | undefined
 }
 
 /** The values of the fleet. `version`: of this controller. */
 export function fleetState(
-  { ready, total, podsRunning, podsWaiting, alerts }: FleetCounts,
+  { ready, total, podsRunning, podsWaiting, alerts, backups }: FleetCounts,
   version: string,
 ): DeviceState {
   return {
@@ -150,6 +162,8 @@ export function fleetState(
     pods_running: podsRunning,
     pods_waiting: podsWaiting,
     alerts,
+    ...(backups && { backups_failed: backups.failed, backups_failing: backups.failed > 0 }),
+    ...(backups?.lastMs !== undefined && { last_backup: Math.floor(backups.lastMs / 1000) }),
     version,
   }
 }

@@ -1,4 +1,5 @@
-/** The nodes and pods of the fleet, as far as Home Assistant shows them: counted with each change, marked where something changed. */
+/** The nodes, pods and backups of the fleet, as far as Home Assistant shows them: counted with each change, marked where something changed. */
+import { backupFailureOf, lastBackupOf } from '../../api/backups/volume-backup.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -7,7 +8,7 @@ import { isReady } from '../controllers/node-lifecycle/zones.ts'
 import { problemsOfNode, problemsOfPod } from '../notifications/problems.ts'
 import { informer } from '../store/informer.ts'
 import type { Store, StoredObject } from '../store/store.ts'
-import { deviceID } from './device-ids.ts'
+import { deviceID, fleetDevice } from './device-ids.ts'
 import type { FleetCounts } from './machine-state.ts'
 
 export type WatchedFleetNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
@@ -23,7 +24,7 @@ export interface WatchedFleet {
   podsOf(nodeName: string): readonly Pod[]
   podsRunning(nodeName: string): number
   counts(): FleetCounts
-  /** One listener: the device of a node may have other values, or be gone. */
+  /** One listener: the device of a node, or of the fleet, may have other values, or be gone. */
   onChange(listener: (id: string) => void): void
   readonly loops: readonly Loop[]
 }
@@ -40,6 +41,9 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
   const running = new Map<string, number>()
   const podsByNode = new Map<string, Map<string, Pod>>()
   const totals = { ready: 0, total: 0, podsRunning: 0, podsWaiting: 0, alerts: 0 }
+  const backups: { volumes: number; failed: number; lastMs: number | undefined } = {
+    ...{ volumes: 0, failed: 0, lastMs: undefined },
+  }
   let changed: (id: string) => void = () => {}
 
   const nodes = informer(needs, 'nodes', (now, before) => {
@@ -76,8 +80,23 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
     countPod(before, -1)
     countPod(now, 1)
   })
+  const countBackups = (volume: StoredObject<'persistentvolumes'> | undefined, sign: 1 | -1) => {
+    const [last, failure] = volume === undefined ? [] : [lastBackupOf(volume), backupFailureOf(volume)]
+    if (last === undefined && failure === undefined) return false
+    backups.volumes += sign
+    backups.failed += failure === undefined ? 0 : sign
+    const ms = Date.parse(last?.time ?? '')
+    // Of a volume that is gone it stays: the backup was made.
+    if (ms > (backups.lastMs ?? Number.NEGATIVE_INFINITY)) backups.lastMs = ms
+    return true
+  }
+  const volumes = informer(needs, 'persistentvolumes', (now, before) => {
+    const wasCounted = countBackups(before, -1)
+    const isCounted = countBackups(now, 1)
+    if (wasCounted || isCounted) changed(fleetDevice)
+  })
   return {
-    listed: Promise.all([nodes.listed, pods.listed]),
+    listed: Promise.all([nodes.listed, pods.listed, volumes.listed]),
     nodeNames: () => [...names.values()],
     node: (id) => {
       const name = names.get(id)
@@ -86,13 +105,17 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
     ids: () => names.keys(),
     podsOf: (node) => [...(podsByNode.get(node)?.values() ?? [])],
     podsRunning: (node) => running.get(node) ?? 0,
-    counts: () => ({ ...totals }),
+    counts: () => {
+      const { volumes: count, failed, lastMs } = backups
+      return { ...totals, backups: count > 0 || lastMs !== undefined ? { failed, lastMs } : undefined }
+    },
     onChange(listener) {
       changed = listener
     },
     loops: [
       { name: 'home-assistant-nodes', run: nodes.run },
       { name: 'home-assistant-pods', run: pods.run },
+      { name: 'home-assistant-volumes', run: volumes.run },
     ],
   }
 }

@@ -9,6 +9,7 @@ import type {
   NodeVolumeOrder,
   PoolUsage,
   StorageMessage,
+  TrashedVolume,
   VolumesMessage,
 } from '../../../api/storage/volume-messages.ts'
 import { alarm } from '../../../daemon/alarm.ts'
@@ -40,7 +41,11 @@ export type VolumeOrdersNeeds = {
   readonly log: Log
 }
 
-type Measured = { readonly pools: readonly PoolUsage[]; readonly volumes: readonly CountedVolume[] }
+type Measured = {
+  readonly pools: readonly PoolUsage[]
+  readonly volumes: readonly CountedVolume[]
+  readonly trash: readonly TrashedVolume[]
+}
 
 export interface VolumeOrders extends Loop {
   /** The pools and their volumes, as they were measured last. */
@@ -145,7 +150,7 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
   let store: string | undefined
   let message: VolumesMessage | undefined
   let usage: StorageUsage & Pick<StorageMessage, 'shares'> = {}
-  let measured: Measured = { pools: [], volumes: [] }
+  let measured: Measured = { pools: [], volumes: [], trash: [] }
   let presence: readonly PoolState[] = []
   let reported: StorageMessage = { done: [], refused: [], moves: [] }
 
@@ -166,11 +171,12 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
   const measure = async () => {
     const [pools, counted] = [await trash.poolUsage(), await trash.volumeUsage()]
     lookForPools()
-    measured = { pools, volumes: counted }
+    const thrown = await trash.trashed()
+    measured = { pools, volumes: counted, trash: thrown }
     const volumes = counted.map(({ uid, usedBytes }) => ({ uid, usedBytes }))
     const shares = await trash.shareKinds()
     usage = {
-      ...reportedUsage(usage, { pools, volumes, trash: await trash.trashed() }),
+      ...reportedUsage(usage, { pools, volumes, trash: thrown }),
       ...((shares.length > 0 || usage.shares !== undefined) && { shares }),
     }
   }

@@ -60,10 +60,14 @@ export function singleFigure(value: number, labels: MetricLabels): MetricSample 
   return { labels, value }
 }
 
-const breathEvery = 256
+const usualBreath = 256
 
 /** Yields one object at a time; undefined after every few, so that the caller can yield to the event loop. */
-export function* flat<T, U>(items: Iterable<T>, partsOf: (item: T) => Iterable<U>): Iterable<U | undefined> {
+export function* flat<T, U>(
+  items: Iterable<T>,
+  partsOf: (item: T) => Iterable<U>,
+  breathEvery = usualBreath,
+): Iterable<U | undefined> {
   let seen = 0
   for (const item of items) {
     yield* partsOf(item)

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { utc } from '../../../api/batch/time-zone.ts'
 import type { Namespace } from '../../../api/namespace.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { aBudget, aLease, aNode, aPod } from '../../../api/testing/builders.ts'
@@ -8,7 +9,10 @@ import { readMetrics } from '../../../daemon/testing/prometheus-parser.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import { type FleetObjects, fleetFamilies, fleetMetrics } from './fleet-metrics.ts'
 
-const none = { nodes: [], pods: [], namespaces: [], leases: [], budgets: [] }
+const none: FleetObjects = {
+  ...{ nodes: [], pods: [], namespaces: [], leases: [], budgets: [], volumes: [], claims: [], classes: [] },
+  ...{ reportOf: () => undefined, nowMs: 0, zone: utc },
+}
 
 function samplesOf(objects: Partial<FleetObjects>) {
   const families = readMetrics([...metricsText(fleetFamilies({ ...none, ...objects }))].join(''))
@@ -152,7 +156,7 @@ test('the metrics of a store are those of all its objects, with a turn for other
   const others = setInterval(() => turns++, 0)
   t.teardown(() => clearInterval(others))
   const pieces: string[] = []
-  for await (const piece of fleetMetrics(store)) pieces.push(piece)
+  for await (const piece of fleetMetrics({ store, clock: systemClock })) pieces.push(piece)
   const families = readMetrics(pieces.join(''))
   t.equal(families.get('kube_pod_info')?.samples.length, 400)
   t.match(families.get('kube_node_info')?.samples, [{ labels: { node: 'pi-1' } }])

@@ -2,13 +2,17 @@
  * Metrics of the fleet's objects, with the names of kube-state-metrics: `/metrics/fleet`. No metric label comes from the
  * labels and annotations of objects: the number of their values is unbounded.
  */
+import { localTimeZone } from '../../../api/batch/time-zone.ts'
 import type { Lease } from '../../../api/lease.ts'
 import type { Namespace } from '../../../api/namespace.ts'
 import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import { gauge, type MetricFamily, type MetricSample, metricsText } from '../../../daemon/prometheus-text.ts'
 import type { Store } from '../../store/store.ts'
+import type { StorageBoard } from '../../usage/storage-board.ts'
+import { type BackupObjects, backupFamilies } from './backup-figures.ts'
 import { amountReader, createdAt, flat, instantOf, type MetricLabels, singleFigure } from './figures.ts'
 import { nodeFamilies } from './node-figures.ts'
 import { containerFamilies, podFamilies } from './pod-figures.ts'
@@ -19,16 +23,26 @@ export type FleetObjects = {
   readonly namespaces: readonly Namespace[]
   readonly leases: readonly Lease[]
   readonly budgets: readonly PodDisruptionBudget[]
+} & BackupObjects
+
+export type FleetMetricsNeeds = {
+  readonly store: Store
+  /** What nodes report of their volumes; undefined: none do. */
+  readonly storage?: Pick<StorageBoard, 'reportOf'>
+  readonly clock: Pick<Clock, 'wallMs'>
 }
 
 /** All metrics of one moment, in pieces; yields to the event loop between two of them. */
-export async function* fleetMetrics(store: Store): AsyncIterable<string> {
-  const [nodes, pods, namespaces, leases, budgets] = await Promise.all([
+export async function* fleetMetrics({ store, storage, clock }: FleetMetricsNeeds): AsyncIterable<string> {
+  const [nodes, pods, namespaces, leases, budgets, volumes, claims, classes] = await Promise.all([
     store.list('nodes'),
     store.list('pods'),
     store.list('namespaces'),
     store.list('leases'),
     store.list('poddisruptionbudgets'),
+    store.list('persistentvolumes'),
+    store.list('persistentvolumeclaims'),
+    store.list('storageclasses'),
   ])
   const objects = {
     nodes: nodes.items,
@@ -36,6 +50,12 @@ export async function* fleetMetrics(store: Store): AsyncIterable<string> {
     namespaces: namespaces.items,
     leases: leases.items,
     budgets: budgets.items,
+    volumes: volumes.items,
+    claims: claims.items,
+    classes: classes.items,
+    reportOf: (node: string) => storage?.reportOf(node),
+    nowMs: clock.wallMs(),
+    zone: localTimeZone(),
   }
   for (const piece of metricsText(fleetFamilies(objects))) {
     yield piece
@@ -48,6 +68,7 @@ export function* fleetFamilies(objects: FleetObjects): Iterable<MetricFamily> {
   yield* nodeFamilies(objects.nodes, amounts)
   yield* podFamilies(objects.pods)
   yield* containerFamilies(objects.pods, amounts)
+  yield* backupFamilies(objects)
   yield* otherFamilies(objects)
 }
 

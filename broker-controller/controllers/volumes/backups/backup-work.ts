@@ -1,4 +1,6 @@
 /** What is done for a backup: the data goes to its folder, and commands are run in its pods. */
+
+import { type BackupRules, backupRules, baseOf } from '../../../../api/backups/backup-due.ts'
 import { backupName, manifestOf, signedManifest } from '../../../../api/backups/backup-manifest.ts'
 import { type BackupTarget, backupTarget } from '../../../../api/backups/backup-target.ts'
 import {
@@ -15,7 +17,6 @@ import { runInPod } from '../../../sessions/pod-command.ts'
 import { podIn } from '../../../sessions/pod-in-session.ts'
 import type { StoredPod } from '../../../store/store.ts'
 import type { StoredVolume } from '../volume-index.ts'
-import { type BackupRules, backupRules, baseOf } from './backup-due.ts'
 import { hookOf } from './backup-hooks.ts'
 import type { BackupSourcesOfFleet } from './backup-sources.ts'
 import type { VolumeBackupNeeds } from './volume-backups.ts'

@@ -1,7 +1,9 @@
 /** When a volume is backed up, where to, and how: by annotations of its claim, of the volume and of its class. Pure. */
 
-import { backupKeep } from '../../../../api/backups/backup-retention.ts'
-import { type BackupTarget, backupTarget } from '../../../../api/backups/backup-target.ts'
+import { parseSchedule, type Schedule } from '../batch/cron-schedule.ts'
+import type { TimeZone } from '../batch/time-zone.ts'
+import { backupKeep } from './backup-retention.ts'
+import { type BackupTarget, backupTarget } from './backup-target.ts'
 import {
   type BackupFailure,
   type BackupMode,
@@ -12,9 +14,7 @@ import {
   backupToAnnotation,
   isBackupMode,
   type LastBackup,
-} from '../../../../api/backups/volume-backup.ts'
-import { parseSchedule } from '../../../../api/batch/cron-schedule.ts'
-import type { TimeZone } from '../../../../api/batch/time-zone.ts'
+} from './volume-backup.ts'
 
 type Annotated = { readonly metadata: { readonly annotations?: Readonly<Record<string, string>> } } | undefined
 
@@ -90,15 +90,23 @@ export function dueBackup({
   if (schedule === undefined) return undefined
   const parsed = parseSchedule(schedule, zone)
   if (!parsed.ok) return { problem: `${backupScheduleAnnotation} is ${JSON.stringify(schedule)}: ${parsed.problem}` }
-  // A date of the future was that of a wrong clock.
-  const since = Math.min(last === undefined ? createdMs : Date.parse(last.time), nowMs)
-  const atMs = parsed.schedule.next(Number.isNaN(since) ? nowMs : since)
+  const atMs = nextBackupMs(parsed.schedule, { last, createdMs, nowMs })
   if (atMs === undefined) return undefined
   const failedMs = failure === undefined ? Number.NaN : Date.parse(failure.time)
   // What failed in the meantime is tried again, less and less often.
   const retryMs = Math.min(firstRetryMs * 2 ** Math.min((failure?.count ?? 1) - 1, 10), longestRetryMs)
   const isAfter = failedMs >= atMs && failedMs <= nowMs
   return { atMs: isAfter ? failedMs + retryMs : atMs }
+}
+
+/** When the schedule wants the backup after the last one, which may be past; undefined: never. */
+export function nextBackupMs(
+  schedule: Pick<Schedule, 'next'>,
+  { last, createdMs, nowMs }: Pick<DueFacts, 'last' | 'createdMs' | 'nowMs'>,
+): number | undefined {
+  // A date of the future was that of a wrong clock.
+  const since = Math.min(last === undefined ? createdMs : Date.parse(last.time), nowMs)
+  return schedule.next(Number.isNaN(since) ? nowMs : since)
 }
 
 const fullMs = 7 * 24 * 3600_000

@@ -1,7 +1,7 @@
 import { test } from 'tap'
-import type { LastBackup } from '../../../../api/backups/volume-backup.ts'
-import { utc } from '../../../../api/batch/time-zone.ts'
+import { utc } from '../batch/time-zone.ts'
 import { backupRules, baseOf, type DueFacts, dueBackup } from './backup-due.ts'
+import type { LastBackup } from './volume-backup.ts'
 
 const at = (text: string) => Date.parse(`2026-11-${text}:00Z`)
 const time = (text: string) => `2026-11-${text}:00Z`
