@@ -40,7 +40,7 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     tokens,
     serverUrl,
     storage: parts.storage,
-    backups: (at) => fleetBackups(at, { ...shared, sessions, backupKeys: parts.backupKeys }),
+    backups: (at) => fleetBackups(at, { ...shared, sessions, storage: parts.storage, backupKeys: parts.backupKeys }),
     ...(dashboard && { dashboard }),
     usage,
     sessions,

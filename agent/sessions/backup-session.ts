@@ -34,7 +34,7 @@ export async function backUpVolume(
       const removed = await backups.store(store, { opened, next, manifest }, signal)
       await report({ removed: removed.length })
     } else if (list !== undefined) {
-      await backups.list(list.path, send, signal)
+      await backups.list(list, send, signal)
       await sent()
     } else if (fetch !== undefined) {
       await backups.fetch(fetch, send, signal)

@@ -49,7 +49,7 @@ export function backupRules({
   const written = first(backupToAnnotation, volume, storageClass)
   if (written === undefined)
     return {
-      problem: `no folder for backups is given: set ${backupToAnnotation} of the volume or its class to NODE:PATH`,
+      problem: `no folder for backups is given: set ${backupToAnnotation} of the volume or its class to NODE:PATH or pv/NAME`,
     }
   const to = backupTarget(written)
   if ('problem' in to) return { problem: `${backupToAnnotation}: ${to.problem}` }

@@ -7,7 +7,7 @@ import {
   readManifest,
   signedManifest,
 } from './backup-manifest.ts'
-import { backupTarget } from './backup-target.ts'
+import { backupTarget, targetText } from './backup-target.ts'
 
 const name = backupName('default/db', Date.UTC(2026, 10, 29, 3), '0123abcd')
 const facts: BackupManifestFacts = {
@@ -48,8 +48,10 @@ test('each field changes what is signed', async (t) => {
   for (const change of changes) t.not(signedManifest({ ...facts, ...change }), before, JSON.stringify(change))
 })
 
-test('a target is a node and a whole path', async (t) => {
+test('a target is a node and a whole path, or a volume', async (t) => {
   t.same(backupTarget('pi-2:/mnt/backup'), { node: 'pi-2', path: '/mnt/backup' })
+  t.same(backupTarget('pv/nas'), { volume: 'nas' })
+  t.same([{ volume: 'nas' }, { node: 'pi-2', path: '/mnt/a:b' }].map(targetText), ['pv/nas', 'pi-2:/mnt/a:b'])
   t.same(backupTarget('pi-2:/mnt/a:b'), { node: 'pi-2', path: '/mnt/a:b' })
   for (const wrong of [
     '',
@@ -63,6 +65,9 @@ test('a target is a node and a whole path', async (t) => {
     'pi-2:/a//b',
     'Pi:/mnt',
     'pi-2:/a\0',
+    'pv/',
+    'pv/nas/sub',
+    'pv/Nas',
   ])
     t.match(backupTarget(wrong), { problem: /./ }, wrong)
 })

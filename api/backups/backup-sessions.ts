@@ -1,8 +1,19 @@
 /** What a controller asks a node for in sessions about backups of volumes. */
 import { type Described, integer, object, optional, text } from '../schema.ts'
+import { ShareSchema } from '../storage/shares.ts'
 
 /** The folder of a volume in a pool, and for which claim it was made. */
 const place = { uid: text, pool: text, folder: text, claim: optional(text), claimUID: optional(text) }
+
+/** A folder of a NAS, which the node mounts for the session. Its user is in the data of a Secret, as the API has it, and nowhere else. */
+const BackupNasSchema = object({
+  share: ShareSchema,
+  secret: optional(object({ username: optional(text), password: optional(text), domain: optional(text) })),
+})
+export type BackupNas = Described<typeof BackupNasSchema>
+
+/** A folder with backups. `path`: on this node, or, with `nas`, how messages name it. */
+const folder = { path: text, nas: optional(BackupNasSchema) }
 
 const BackupReadSchema = object({
   ...place,
@@ -15,7 +26,7 @@ const BackupReadSchema = object({
 export type BackupRead = Described<typeof BackupReadSchema>
 
 const BackupStoreSchema = object({
-  path: text,
+  ...folder,
   /** The identity that the folder must have; left out: it is given one if it has none. */
   mark: optional(text),
   /** UID of the PersistentVolume, id of the backup, and the name of its folder. */
@@ -42,8 +53,8 @@ export type BackupRestore = Described<typeof BackupRestoreSchema>
 export const BackupRequestSchema = object({
   read: optional(BackupReadSchema),
   store: optional(BackupStoreSchema),
-  list: optional(object({ path: text })),
-  fetch: optional(object({ path: text, name: text })),
+  list: optional(object(folder)),
+  fetch: optional(object({ ...folder, name: text })),
   restore: optional(BackupRestoreSchema),
 })
 export type BackupRequest = Described<typeof BackupRequestSchema>

@@ -3,7 +3,7 @@ import { type Described, integer, list, object, optional, text } from '../schema
 
 const FleetBackupSchema = object({
   name: text,
-  /** `NODE:PATH` of its folder. */
+  /** Its folder: `NODE:PATH` or `pv/NAME`. */
   at: text,
   claim: text,
   volume: text,

@@ -10,10 +10,10 @@ import {
   readManifest,
 } from '../../api/backups/backup-manifest.ts'
 import type { BackupRead, BackupRestore, BackupStore } from '../../api/backups/backup-sessions.ts'
-import { type BackupTarget, targetText } from '../../api/backups/backup-target.ts'
 import { parseJson } from '../../api/text/json.ts'
 import { AgeError, ageDecrypted, ageEncrypted } from '../../daemon/age/age-file.ts'
 import type { AgeIdentity } from '../../daemon/age/age-keys.ts'
+import { type BackupPlace, placeText } from './backup-place.ts'
 import { type SessionNeeds, sendingNode, takingNode } from './node-answers.ts'
 import { transferRate } from './transfer-rate.ts'
 
@@ -84,17 +84,18 @@ const mostListed = 2_000
 
 /** The manifests in a folder, the latest first. Others are left out. */
 export async function listBackups(
-  { node, path }: BackupTarget,
+  place: BackupPlace,
   needs: SessionNeeds,
   signal: AbortSignal,
 ): Promise<readonly BackupManifest[]> {
-  const source = await sendingNode(node, { list: { path } }, needs, signal)
+  const { node, ...folder } = place
+  const source = await sendingNode(node, { list: folder }, needs, signal)
   try {
     const all: Buffer[] = []
     let bytes = 0
     for await (const piece of source.pieces()) {
       bytes += piece.length
-      if (bytes > mostListed * longestManifest) throw new Error(`${targetText({ node, path })} has too many backups`)
+      if (bytes > mostListed * longestManifest) throw new Error(`${placeText(place)} has too many backups`)
       all.push(piece)
     }
     const lines = Buffer.concat(all)
@@ -116,7 +117,7 @@ function nameIn(line: string): string {
 export type Restoration = {
   /** In the order in which they follow one another. */
   readonly archives: readonly BackupManifest[]
-  readonly from: BackupTarget
+  readonly from: BackupPlace
   readonly to: { readonly node: string; readonly restore: BackupRestore }
   readonly identities: readonly AgeIdentity[]
   readonly bytesPerSecond: number
@@ -131,10 +132,11 @@ export async function restoreBackup(
 ): Promise<void> {
   const target = await takingNode(to.node, { restore: to.restore }, needs, signal)
   const wait = transferRate(bytesPerSecond, needs.clock, signal)
+  const { node: _, ...folder } = from
   let passed = 0
   try {
     for (const { name, bytes, sha256 } of archives) {
-      const source = await sendingNode(from.node, { fetch: { path: from.path, name } }, needs, signal)
+      const source = await sendingNode(from.node, { fetch: { ...folder, name } }, needs, signal)
       try {
         const hash = createHash('sha256')
         let read = 0
@@ -156,7 +158,7 @@ export async function restoreBackup(
         await target.sendEnd()
       } catch (error) {
         if (!(error instanceof AgeError)) throw error
-        throw new AgeError(`${name} in ${targetText(from)} cannot be restored: ${error.message}. Take another one`)
+        throw new AgeError(`${name} in ${placeText(from)} cannot be restored: ${error.message}. Take another one`)
       } finally {
         source.close()
       }

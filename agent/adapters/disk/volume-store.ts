@@ -27,6 +27,7 @@ import { makeMessageFile, messageMemory, readMessageFile, writeEtcFile } from '.
 import { type MountPoint, mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
 import { type RemoteFiles, remoteFiles } from './remote/remote-files.ts'
 import { remoteMountOn } from './remote/remote-mounts.ts'
+import { type ShareMounter, shareMounter } from './shares/share-mounter.ts'
 import { shareMounts } from './shares/share-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
 import { type ClaimVolumes, claimVolumes } from './volumes/claim-volumes.ts'
@@ -140,7 +141,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     },
     trash: diskTrash({ pools, discard: claims.discard }),
     moves: diskMoves({ pools, whileUnused: claims.whileUnused }),
-    backups: diskBackups({ pools }),
+    backups: diskBackups({ pools, shares: mountedAside(shareMounter({ folder: memoryDirectory, remote }), inMemory) }),
     place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),
     part: (podUID, volume, subPath, mount) => described(subPath, () => part(podUID, volume, subPath, mount)),
     silence: (path) => silenceAt(path, remote),
@@ -313,5 +314,15 @@ async function described<T>(what: string, work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof VolumeError) throw error
     throw new VolumeError(`${what}: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+/** Where it is mounted must be in memory first. */
+function mountedAside(shares: ShareMounter, inMemory: () => Promise<void>): Pick<ShareMounter, 'hold'> {
+  return {
+    async hold(share) {
+      await inMemory()
+      return shares.hold(share)
+    },
   }
 }

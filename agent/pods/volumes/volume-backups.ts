@@ -1,5 +1,5 @@
 /** Backups of volumes as sessions see them. `agent/adapters/disk/backups/disk-backups.ts` implements it on files and programs. */
-import type { BackupRead, BackupRestore, BackupStore } from '../../../api/backups/backup-sessions.ts'
+import type { BackupNas, BackupRead, BackupRestore, BackupStore } from '../../../api/backups/backup-sessions.ts'
 
 export type Pieces = () => Promise<Buffer | undefined>
 export type SendPiece = (piece: Buffer) => Promise<void>
@@ -14,6 +14,9 @@ export type IncomingBackup = {
   readonly manifest: () => Promise<string>
 }
 
+/** `path`: on this machine, or how the folder of the NAS is called. */
+export type FolderOfBackups = { readonly path: string; readonly nas?: BackupNas }
+
 /** All throw VolumeError where something is wrong that a person can change. */
 export interface VolumeBackups {
   /** Sends the data of a volume as a compressed archive. Gives how much it was before it was compressed. */
@@ -21,9 +24,9 @@ export interface VolumeBackups {
   /** Keeps a backup in a folder, whole or not at all, and removes those that need not be kept: gives their names. */
   store(wanted: BackupStore, incoming: IncomingBackup, signal: AbortSignal): Promise<readonly string[]>
   /** Sends the manifests in the folder, one on each line. */
-  list(path: string, send: SendPiece, signal: AbortSignal): Promise<void>
+  list(folder: FolderOfBackups, send: SendPiece, signal: AbortSignal): Promise<void>
   /** Sends the archive of a backup. */
-  fetch(wanted: { readonly path: string; readonly name: string }, send: SendPiece, signal: AbortSignal): Promise<void>
+  fetch(wanted: FolderOfBackups & { readonly name: string }, send: SendPiece, signal: AbortSignal): Promise<void>
   /** Makes the folder of a volume from archives, of which each ends with an undefined piece. Does nothing if it was made before. */
   restore(wanted: BackupRestore, next: Pieces, signal: AbortSignal): Promise<void>
 }

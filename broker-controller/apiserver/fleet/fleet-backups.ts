@@ -8,14 +8,17 @@ import type { Clock } from '../../../daemon/clock.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { BackupKeys } from '../../own-certificates/backup-keys.ts'
+import { expectBackupPlace } from '../../sessions/backup-place.ts'
 import { listBackups } from '../../sessions/backup-streams.ts'
 import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { Store } from '../../store/store.ts'
+import type { StorageBoard } from '../../usage/storage-board.ts'
 
 export type FleetBackupsNeeds = {
   readonly store: Store
   readonly clock: Clock
   readonly sessions: Pick<SessionBoard, 'open'>
+  readonly storage?: Pick<StorageBoard, 'reportOf'>
   readonly backupKeys: () => Promise<BackupKeys>
 }
 
@@ -23,7 +26,7 @@ const listMs = 30_000
 /** One after the other: each may take long. */
 const mostFolders = 16
 
-/** `at`: `NODE:PATH` of the folder; undefined: all that are known. Throws the ApiError of a refusal. */
+/** `at`: `NODE:PATH` or `pv/NAME` of the folder; undefined: all that are known. Throws the ApiError of a refusal. */
 export async function fleetBackups(at: string | undefined, needs: FleetBackupsNeeds): Promise<FleetBackups> {
   const { sessions, backupKeys, clock, store } = needs
   const keys = await backupKeys()
@@ -37,10 +40,11 @@ export async function fleetBackups(at: string | undefined, needs: FleetBackupsNe
       continue
     }
     try {
+      const place = await expectBackupPlace(target, undefined, needs)
       const all = await withDeadline(
         listMs,
         undefined,
-        (signal) => listBackups(target, { sessions, clock }, signal),
+        (signal) => listBackups(place, { sessions, clock }, signal),
         'The folder was not read',
       )
       const sizes = new Map(all.map(({ name, contentBytes }) => [name, contentBytes]))

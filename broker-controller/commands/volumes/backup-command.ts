@@ -134,10 +134,11 @@ export function backupsTable({ backups, problems }: FleetBackups): string {
   return `${textTable([head, ...rows].map((row) => row.map(printable)))}${wrong.map(printable).join('')}${notes}`
 }
 
-/** `NODE:PATH/NAME`, a name, or a claim, whose latest backup is meant. `at`: where to look; undefined: everywhere. */
+/** `NODE:PATH/NAME`, `pv/VOLUME/NAME`, a name, or a claim, whose latest backup is meant. `at`: where to look; undefined: everywhere. */
 export function backupSubject(subject: string): { readonly at: string | undefined; readonly name: string } {
   const slash = subject.lastIndexOf('/')
-  if (!subject.includes(':')) return { at: undefined, name: subject }
+  const isOnNas = subject.startsWith('pv/') && slash > 'pv/'.length
+  if (!isOnNas && !subject.includes(':')) return { at: undefined, name: subject }
   return { at: subject.slice(0, slash), name: subject.slice(slash + 1) }
 }
 

@@ -1,5 +1,6 @@
 /** `bramble-controller volumes`: where the data of claims is, what is in the trash, and how it comes back. */
 import { randomBytes } from 'node:crypto'
+import { backupTarget } from '../../../api/backups/backup-target.ts'
 import { type FleetBackups, FleetBackupsSchema } from '../../../api/backups/fleet-backups.ts'
 import { decode } from '../../../api/decode.ts'
 import { dnsLabelProblem, dnsSubdomainProblem } from '../../../api/names.ts'
@@ -168,8 +169,11 @@ export async function restoreClaim(
   const backup = chosenBackup(name, await fleetBackups(at, api))
   const claim = claimName(wanted.claim ?? backup.claim)
   const [fleet, found] = [await fleetVolumes(api), await claimWanted(claim, wanted, api)]
-  const [home = ''] = backup.at.split(':')
-  const made = restoration(backup, found, { node: to ?? home, id: randomBytes(4).toString('hex'), fleet })
+  const folder = backupTarget(backup.at)
+  const home = 'node' in folder ? folder.node : undefined
+  const node = to ?? home
+  if (node === undefined) throw new Error('Give the node that gets the data with --to NODE: the backup is on a NAS')
+  const made = restoration(backup, found, { node, id: randomBytes(4).toString('hex'), fleet })
   await create(made, wanted, api)
   if ('problem' in made) throw new Error(made.problem)
   output.stdout(doneText(found, wanted, `Its data comes from ${backup.name} of ${backup.time}.`))

@@ -79,9 +79,9 @@ export interface BackupFolder {
   remove(names: readonly string[]): Promise<void>
 }
 
-/** Throws VolumeError if it cannot be the path of one. What is done in it ends with `signal`. */
-export function backupFolder(path: string, signal: AbortSignal): BackupFolder {
-  const problem = folderProblem(path)
+/** Throws VolumeError if it cannot be the path of one. What is done in it ends with `signal`. `path`: how people know it. `at`: where it is. */
+export function backupFolder(path: string, signal: AbortSignal, at = path): BackupFolder {
+  const problem = folderProblem(at)
   if (problem !== undefined) throw new VolumeError(problem)
 
   const run = async (
@@ -89,7 +89,7 @@ export function backupFolder(path: string, signal: AbortSignal): BackupFolder {
     args: readonly string[],
     streams: { readonly input?: Pieces; readonly output?: SendPiece; readonly stallMs?: number } = {},
   ): Promise<number> => {
-    const script = { folder: path, script: scripts[name], args: [path, ...args], ...streams }
+    const script = { folder: path, script: scripts[name], args: [at, ...args], ...streams }
     const { code, errors } = await runInFolder(script, signal)
     if (code === 0 || code === codes.absent) return code
     throw new VolumeError(failure(path, code, errors))

@@ -24,7 +24,8 @@ import { type Test, test } from 'tap'
 import { archiveFile, backupName, manifestFile, manifestOf } from '../../../../api/backups/backup-manifest.ts'
 import type { BackupStore } from '../../../../api/backups/backup-sessions.ts'
 import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
-import type { Pieces } from '../../../pods/volumes/volume-backups.ts'
+import type { MountedShare } from '../../../pods/volumes/share-mount.ts'
+import type { FolderOfBackups, Pieces } from '../../../pods/volumes/volume-backups.ts'
 import { copyResult } from '../volumes/copy-digest.ts'
 import { volumePool } from '../volumes/pool.ts'
 import { dataPool, volumePools } from '../volumes/pools.ts'
@@ -47,7 +48,15 @@ async function aMachine(t: Test) {
   const pool = volumePool(dataPool(data))
   const pools = volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') })
   const state = { room: huge }
-  const backups = diskBackups({ pools, room: async () => state.room, flush: async () => undefined })
+  const held: MountedShare[] = []
+  const shares = {
+    async hold(share: MountedShare) {
+      held.push(share)
+      const release = async () => void held.splice(held.indexOf(share), 1)
+      return { path: target, release }
+    },
+  }
+  const backups = diskBackups({ pools, shares, room: async () => state.room, flush: async () => undefined })
   const { id, path } = await pool.open()
   const folder = await pool.folder({
     ...{ pool: id, uid: 'uid-pv', path: '/x/default_db_pv', ...claim },
@@ -98,14 +107,14 @@ async function aMachine(t: Test) {
     const removed = await backups.store({ path: target, uid: 'uid-pv', id: backup, name, ...more }, incoming, signal)
     return { name, removed, mark: marks[0], made: earlier }
   }
-  const fetch = async (name: string) => {
+  const fetch = async (name: string, folder: FolderOfBackups = { path: target }) => {
     const all: Buffer[] = []
-    await backups.fetch({ path: target, name }, async (piece) => void all.push(piece), signal)
+    await backups.fetch({ ...folder, name }, async (piece) => void all.push(piece), signal)
     return Buffer.concat(all)
   }
-  const list = async () => {
+  const list = async (folder: FolderOfBackups = { path: target }) => {
     const all: Buffer[] = []
-    await backups.list(target, async (piece) => void all.push(piece), signal)
+    await backups.list(folder, async (piece) => void all.push(piece), signal)
     const text = Buffer.concat(all).toString()
     return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).name as string]))
   }
@@ -118,6 +127,7 @@ async function aMachine(t: Test) {
     path,
     folder,
     target,
+    held,
     state,
     backups,
     read,
@@ -219,6 +229,34 @@ test('the next backup has what has changed, and restores with the one before it'
   t.same(await digestOf(machine.restored), await digestOf(machine.folder))
   await t.rejects(machine.read({ id: '00000003', since: '00000009' }), { message: /no list of the files/ })
   await t.rejects(machine.store(changes, { id: '00000003', base: name.replace('02', '03') }), { message: /is not in/ })
+})
+
+test('a folder of a NAS is mounted for each session, with the user of its Secret, and is named as its volume', {
+  skip,
+}, async (t) => {
+  const machine = await aMachine(t)
+  const share = { kind: 'smb' as const, server: 'nas', path: '/backups', secret: { namespace: 'storage', name: 'nas' } }
+  const encoded = (text: string) => Buffer.from(text).toString('base64')
+  const folder = { path: 'pv/nas', nas: { share, secret: { username: encoded('ada'), password: encoded('x') } } }
+  const copy = await machine.read({ id: '00000001' })
+  let during: readonly MountedShare[] = []
+  const all = pieces(copy.archive)
+  const next = async () => {
+    during = [...machine.held]
+    return all()
+  }
+  const { name } = await machine.store(copy, { id: '00000001', next, ...folder })
+  const { secret: _, ...mounted } = share
+  t.same(during, [{ ...mounted, user: { username: 'ada', password: 'x' } }])
+  t.same(machine.held, [], 'it is unmounted')
+  t.same(await machine.list(folder), [name])
+  t.same(await machine.fetch(name, folder), copy.archive)
+  const failing = machine.store(copy, { id: '00000002', sha256: '00', ...folder })
+  await t.rejects(failing, { message: 'what was written to pv/nas is not what is read there: check its disk' })
+  await t.rejects(machine.list({ path: 'pv/nas', nas: { share, secret: { username: encoded('a\nb') } } }), {
+    message: /has a line break/,
+  })
+  t.same(machine.held, [], 'also after it has failed')
 })
 
 test('others of the claim go by the rule, never the base of one that stays', { skip }, async (t) => {

@@ -6,10 +6,12 @@ import { backupKeep, removable } from '../../../../api/backups/backup-retention.
 import type { BackupRestore } from '../../../../api/backups/backup-sessions.ts'
 import { makeFolder } from '../../../../daemon/durable-file.ts'
 import { isMissing } from '../../../../daemon/errors.ts'
-import type { IncomingBackup, Pieces, VolumeBackups } from '../../../pods/volumes/volume-backups.ts'
+import { shareUser } from '../../../pods/volumes/share-mount.ts'
+import type { FolderOfBackups, IncomingBackup, Pieces, VolumeBackups } from '../../../pods/volumes/volume-backups.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { Room } from '../../../pods/volumes/volume-trash.ts'
 import { filesystemUsage } from '../filesystem-usage.ts'
+import type { ShareMounter } from '../shares/share-mounter.ts'
 import {
   folderOfVolume,
   isOutOfSpace,
@@ -29,6 +31,8 @@ export type DiskBackupsNeeds = {
   readonly room?: (path: string) => Promise<Room | undefined>
   /** What was written there is on the disk. */
   readonly flush?: (folder: string) => Promise<void>
+  /** Mounts a folder of a NAS for the time of a session. */
+  readonly shares?: Pick<ShareMounter, 'hold'>
 }
 
 /** The free space is read so often while data comes. */
@@ -39,6 +43,7 @@ export function diskBackups({
   pools,
   room = filesystemUsage(),
   flush = syncFilesystem,
+  shares = noShares,
 }: DiskBackupsNeeds): VolumeBackups {
   /** One at a time for each volume: they share names of files. */
   const busy = new Set<string>()
@@ -73,23 +78,60 @@ export function diskBackups({
         await snapshots.keep(since ?? id)
         return contentBytes
       }),
-    store: (wanted, incoming, signal) => alone(`to ${wanted.uid}`, () => stored(wanted, incoming, signal)),
-    async list(path, send, signal) {
-      const folder = backupFolder(path, signal)
-      for (const { text } of await folder.list()) await send(Buffer.from(`${text}\n`))
-    },
-    fetch: ({ path, name }, send, signal) => backupFolder(path, signal).fetch(name, send),
+    store: (wanted, incoming, signal) =>
+      alone(`to ${wanted.uid}`, () =>
+        inFolder(wanted, shares, (folderOf) => stored(wanted, folderOf, incoming, signal)),
+      ),
+    list: (wanted, send, signal) =>
+      inFolder(wanted, shares, async (folderOf) => {
+        for (const { text } of await folderOf(signal).list()) await send(Buffer.from(`${text}\n`))
+      }),
+    fetch: (wanted, send, signal) => inFolder(wanted, shares, (folderOf) => folderOf(signal).fetch(wanted.name, send)),
     restore: (wanted, next, signal) =>
       alone(wanted.uid, () => restoreInto({ pools, room, flush }, wanted, next, signal)),
   }
 }
 
+/** What is done in the folder ends with the signal. */
+type FolderOf = (signal: AbortSignal) => BackupFolder
+
+const noShares: Pick<ShareMounter, 'hold'> = {
+  hold: async () => {
+    throw new VolumeError('this machine mounts no shares')
+  },
+}
+
+/** A folder of a NAS is mounted as long as the work lasts. */
+async function inFolder<T>(
+  { path, nas }: FolderOfBackups,
+  shares: Pick<ShareMounter, 'hold'>,
+  work: (folderOf: FolderOf) => Promise<T>,
+): Promise<T> {
+  if (nas === undefined) return await work((signal) => backupFolder(path, signal))
+  const { secret: _, root: __, ...share } = nas.share
+  const user = nas.secret && shareUser(definedOnly(nas.secret))
+  if (user !== undefined && 'ok' in user) throw new VolumeError(user.message)
+  const held = await shares.hold({ ...share, ...(user && { user }) })
+  try {
+    return await work((signal) => backupFolder(path, signal, held.path))
+  } finally {
+    await held.release()
+  }
+}
+
+function definedOnly(data: { readonly [key: string]: string | undefined }): { readonly [key: string]: string } {
+  return Object.fromEntries(
+    Object.entries(data).flatMap(([key, value]) => (value === undefined ? [] : [[key, value] as const])),
+  )
+}
+
 async function stored(
   { path, mark, uid, id, name, base, keep }: Parameters<VolumeBackups['store']>[0],
+  folderOf: FolderOf,
   incoming: IncomingBackup,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const folder = backupFolder(path, signal)
+  const folder = folderOf(signal)
   const part = { uid, id }
   const found = await folder.open(mark)
   if (base !== undefined && (await folder.manifest(base)) === undefined)
@@ -106,7 +148,7 @@ async function stored(
     await folder.seal(part, { text, value })
     return value
   })().catch(async (error: unknown) => {
-    await dropped(path, part)
+    await dropped(folderOf, part)
     throw error
   })
   const kept = keep === undefined ? undefined : backupKeep(keep)
@@ -119,14 +161,13 @@ async function stored(
 }
 
 /** Also after `signal` has aborted. What is left then goes with the next attempt. */
-async function dropped(path: string, part: Parameters<BackupFolder['drop']>[0]): Promise<void> {
-  const late = AbortSignal.timeout(cleanMs)
-  await backupFolder(path, late)
+async function dropped(folderOf: FolderOf, part: Parameters<BackupFolder['drop']>[0]): Promise<void> {
+  await folderOf(AbortSignal.timeout(cleanMs))
     .drop(part)
     .catch(() => undefined)
 }
 
-type Restoring = Required<DiskBackupsNeeds>
+type Restoring = Required<Omit<DiskBackupsNeeds, 'shares'>>
 
 async function restoreInto(
   { pools, room, flush }: Restoring,

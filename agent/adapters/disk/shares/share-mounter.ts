@@ -1,5 +1,6 @@
 /** Mounts a share, and makes its folder first where it has one of its own. */
-import { access, constants, mkdir, rm, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { access, constants, mkdir, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { madeFolder, type NasShare } from '../../../../api/storage/shares.ts'
 import { codeOf, messageOf } from '../../../../daemon/errors.ts'
@@ -11,7 +12,7 @@ import {
   shareMount,
 } from '../../../pods/volumes/share-mount.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
-import { type MountPoint, mountPoints, unmount } from '../mounts.ts'
+import { type MountPoint, mountPoints, mountsAt, unmount } from '../mounts.ts'
 import { runBounded } from '../remote/bounded-child.ts'
 import type { RemoteFiles } from '../remote/remote-files.ts'
 import { type ServerProbe, serverProbe } from './server-probe.ts'
@@ -31,7 +32,11 @@ export interface ShareMounter {
   mount(path: string, uid: string, share: MountedShare): Promise<void>
   /** Mounts a share during the work, aside, for the volume `uid`. `path`: where. */
   during(uid: string, share: MountedShare, work: (path: string) => Promise<void>): Promise<void>
+  /** Mounts a share aside until it is released, which resolves also if the server does not answer. */
+  hold(share: MountedShare): Promise<HeldShare>
 }
+
+export type HeldShare = { readonly path: string; release(): Promise<void> }
 
 const longestOutput = 1_000
 
@@ -109,7 +114,34 @@ export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
     }
   }
 
+  const held = join(folder, 'held')
+  /** What an agent that was killed has left. */
+  let cleaned: Promise<void> | undefined
+  const clean = async () => {
+    for (const { path } of mountsAt(await mountPoints(), held).toReversed()) await unmount(path)
+  }
+
   return {
+    async hold(share) {
+      cleaned ??= clean()
+      await cleaned
+      const name = randomUUID()
+      const path = join(held, name)
+      const release = async () => {
+        if (mountsAt(await mountPoints(), path).length > 0) await unmount(path)
+        await rmdir(path).catch(() => undefined)
+      }
+      try {
+        await reached(name, share, async (mount, options) => {
+          const failure = await attempt(path, mount, options)
+          if (failure !== undefined) throw failure
+        })
+      } catch (error) {
+        await release()
+        throw error
+      }
+      return { path, release }
+    },
     mount: mountShare,
     during: (uid, share, work) =>
       reached(uid, share, (_, options) => aside(uid, share, options, ({ path }) => work(path))),

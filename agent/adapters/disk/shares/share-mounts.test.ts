@@ -9,6 +9,7 @@ import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { mountHung, noFuse } from '../../../testing/hung-filesystem.ts'
 import { mountMemory, mountPoints, mountsAt, unmount } from '../mounts.ts'
 import { remoteFiles } from '../remote/remote-files.ts'
+import { shareMounter } from './share-mounter.ts'
 import { shareMounts } from './share-mounts.ts'
 
 const skip = skipWithout('root', isRoot())
@@ -35,7 +36,7 @@ async function shares(t: Ending, helpers: { readonly [name: string]: string }, m
     await rm(folder, { recursive: true, force: true })
   })
   const needs = { folder, remote: remoteFiles(500), probe: async () => {}, ...more }
-  return { folder, mounts: shareMounts(needs) }
+  return { folder, needs, mounts: shareMounts(needs) }
 }
 
 /** As `shares`, on an NFS server whose `/export` is the folder `server`. */
@@ -67,6 +68,24 @@ test('shares of a NAS', { skip }, async (t) => {
     t.same(await mounts.uids(), [])
     t.same(mountsAt(await mountPoints(), folder), [])
     await t.rejects(mounts.check('pv-1'), { message: 'its share is no longer mounted' })
+  })
+
+  t.test('a share is held aside until it is released, and what a killed agent has held is unmounted', async (t) => {
+    const { folder, needs } = await shares(t, { 'mount.nfs': asTmpfs })
+    const killed = shareMounter(needs)
+    const left = await killed.hold(nfs)
+    const mounter = shareMounter(needs)
+    const [one, other] = await Promise.all([mounter.hold(nfs), mounter.hold(nfs)])
+    t.not(one.path, other.path)
+    const held = async () => mountsAt(await mountPoints(), folder).map(({ path }) => path)
+    t.same((await held()).sort(), [one.path, other.path].sort(), 'two sessions each have a mount of their own')
+    t.notOk((await held()).includes(left.path))
+    for (const each of [one, other, left]) await each.release()
+    t.same(await held(), [])
+    t.same(await readdir(join(folder, 'held')), [])
+    const failing = await shares(t, { 'mount.nfs': 'exit 32' })
+    await t.rejects(shareMounter(failing.needs).hold(nfs), { message: /^mount failed: exit status 32/ })
+    t.same(await readdir(join(failing.folder, 'held')), [])
   })
 
   t.test('the password is in a file for root alone, which exists during the mount only', async (t) => {

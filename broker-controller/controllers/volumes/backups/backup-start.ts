@@ -8,16 +8,16 @@ import { moveOf, moveToAnnotation } from '../../../../api/storage/volume-move.ts
 import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
+import { backupPlace } from '../../../sessions/backup-place.ts'
 import type { StoredPod } from '../../../store/store.ts'
 import { isReady } from '../../node-lifecycle/zones.ts'
-import type { PoolHolder } from '../pool-holders.ts'
 import type { StoredVolume } from '../volume-index.ts'
 import { hookOf } from './backup-hooks.ts'
 import type { BackupSourcesOfFleet } from './backup-sources.ts'
 import { withBackup } from './backup-writes.ts'
 import type { VolumeBackupNeeds } from './volume-backups.ts'
 
-export type BackupStartNeeds = Pick<VolumeBackupNeeds, 'store' | 'clock'> & {
+export type BackupStartNeeds = Pick<VolumeBackupNeeds, 'store' | 'clock' | 'storage'> & {
   readonly sources: BackupSourcesOfFleet
   readonly podsOf: (volume: StoredVolume) => readonly StoredPod[]
   readonly waiting: (volume: StoredVolume, message: string) => Promise<Reconciled>
@@ -46,11 +46,15 @@ export function backupStart(needs: BackupStartNeeds, begun: (id: string) => void
       return rules.isWanted ? refuse(volume, 'the volume is not bound to a claim') : undefined
     if (moveOf(volume) !== undefined || volume.metadata.annotations?.[moveToAnnotation] !== undefined)
       return waiting(volume, 'the volume is being moved')
-    const [source, target] = [sources.holders.of(pool), sources.holders.named(rules.to.node)]
+    const source = sources.holders.of(pool)
     if (usedBytes(volume) === undefined && !rules.isWanted) return { requeueAfterMs: unusedMs }
-    if (target === undefined) return refuse(volume, `there is no node "${rules.to.node}" for backups`)
-    const away = awayOf(pool, source, target)
-    if (away !== undefined) return waiting(volume, away)
+    if (source === undefined) return waiting(volume, `no node has the pool ${pool}`)
+    const place = await backupPlace(rules.to, source.node.metadata.name, needs)
+    if ('problem' in place) return place.waits ? waiting(volume, place.problem) : refuse(volume, place.problem)
+    const target = sources.holders.named(place.node)
+    if (target === undefined) return refuse(volume, `there is no node "${place.node}" for backups`)
+    const away = [source, target].find((one) => !isReady(one.node) || one.report === undefined)
+    if (away !== undefined) return waiting(volume, `node "${away.node.metadata.name}" is not ready`)
     return sources.backingUp() >= mostAtOnce ? { requeueAfterMs: roundMs } : 'none'
   }
   const usedBytes = (volume: StoredVolume) => {
@@ -82,10 +86,4 @@ export function backupStart(needs: BackupStartNeeds, begun: (id: string) => void
     await store.update('persistentvolumes', withBackup(volume, backup))
     return undefined
   }
-}
-
-function awayOf(pool: string, source: PoolHolder | undefined, target: PoolHolder): string | undefined {
-  if (source === undefined) return `no node has the pool ${pool}`
-  const away = [source, target].find((one) => !isReady(one.node) || one.report === undefined)
-  return away && `node "${away.node.metadata.name}" is not ready`
 }

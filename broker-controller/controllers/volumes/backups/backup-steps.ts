@@ -77,7 +77,7 @@ export function backupSteps(
     const { namespace = '', name = '' } = spec?.claimRef ?? {}
     return [...pods.podsOf({ namespace, name })].filter(({ status }) => status?.phase === 'Running')
   }
-  const begin = backupStart({ store, clock, sources, podsOf, waiting, refuse, zone }, (id) => own.add(id))
+  const begin = backupStart({ store, storage, clock, sources, podsOf, waiting, refuse, zone }, (id) => own.add(id))
 
   const stateOf = (volume: StoredVolume, name: string): JobState | undefined => jobs.of(volume.metadata.name, name)
   /** One that failed is tried again a few times. */

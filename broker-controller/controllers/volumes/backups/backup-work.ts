@@ -2,7 +2,7 @@
 
 import { type BackupRules, backupRules, baseOf } from '../../../../api/backups/backup-due.ts'
 import { backupName, manifestOf, signedManifest } from '../../../../api/backups/backup-manifest.ts'
-import { type BackupTarget, backupTarget } from '../../../../api/backups/backup-target.ts'
+import { backupTarget } from '../../../../api/backups/backup-target.ts'
 import {
   backupNowAnnotation,
   type LastBackup,
@@ -12,6 +12,7 @@ import {
 import { moveRateOf } from '../../../../api/storage/volume-move.ts'
 import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
 import type { BackupKeys } from '../../../own-certificates/backup-keys.ts'
+import { type BackupPlace, expectBackupPlace } from '../../../sessions/backup-place.ts'
 import { copyBackup } from '../../../sessions/backup-streams.ts'
 import { runInPod } from '../../../sessions/pod-command.ts'
 import { podIn } from '../../../sessions/pod-in-session.ts'
@@ -61,8 +62,10 @@ export async function makeVolumeBackup(
   signal: AbortSignal,
 ): Promise<MadeBackupOfVolume> {
   const keys = await needs.backupKeys()
-  const to = backupTarget(backup.to)
-  if ('problem' in to) throw new Error(to.problem)
+  const target = backupTarget(backup.to)
+  if ('problem' in target) throw new Error(target.problem)
+  const near = sources.holders.of(poolOfVolume(volume))?.node.metadata.name
+  const to = await expectBackupPlace(target, near, needs)
   const last = lastBackupOf(volume)
   const base = isFirst ? baseOf(last, { to: backup.to, nowMs: Date.parse(backup.startedAt) }) : undefined
   const isWanted = volume.metadata.annotations?.[backupNowAnnotation] !== undefined
@@ -82,7 +85,7 @@ function keepOf(volume: StoredVolume, sources: BackupSourcesOfFleet): string | u
 type Making = {
   readonly volume: StoredVolume
   readonly backup: VolumeBackup
-  readonly to: BackupTarget
+  readonly to: BackupPlace
   readonly keys: BackupKeys
   readonly base: LastBackup['full'] | undefined
   readonly mark: string | undefined
@@ -116,6 +119,7 @@ async function copied(
         node: to.node,
         store: {
           ...{ path: to.path, uid, id, name },
+          ...(to.nas && { nas: to.nas }),
           ...(mark !== undefined && { mark }),
           ...(base && { base: base.name }),
           ...(keep !== undefined && { keep }),

@@ -6,6 +6,7 @@ import { moveRateOf } from '../../../../api/storage/volume-move.ts'
 import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import type { BackupKeys } from '../../../own-certificates/backup-keys.ts'
+import { expectBackupPlace } from '../../../sessions/backup-place.ts'
 import { listBackups, restoreBackup } from '../../../sessions/backup-streams.ts'
 import type { VolumeEvent } from '../claim-plan.ts'
 import type { StoredVolume } from '../volume-index.ts'
@@ -41,12 +42,13 @@ export function restoreSteps(
     const { uid } = volume.metadata
     const { claimRef, local } = volume.spec ?? {}
     const keys = await needs.backupKeys()
-    const from = backupTarget(restore.from)
-    if ('problem' in from) throw new Error(from.problem)
-    const archives = archivesOf(restore.name, await listBackups(from, needs, signal), keys, restore.from)
     const pool = poolOfVolume(volume) ?? ''
     const node = sources.holders.of(pool)?.node.metadata.name
     if (node === undefined) throw new Error(`no node has the pool ${pool}`)
+    const target = backupTarget(restore.from)
+    if ('problem' in target) throw new Error(target.problem)
+    const from = await expectBackupPlace(target, node, needs)
+    const archives = archivesOf(restore.name, await listBackups(from, needs, signal), keys, restore.from)
     const claim = claimRef?.name && `${claimRef.namespace ?? ''}/${claimRef.name}`
     const wanted = {
       ...{ uid, pool, folder: local?.path?.split('/').at(-1) ?? '', id: restore.id },
