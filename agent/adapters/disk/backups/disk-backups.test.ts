@@ -124,6 +124,7 @@ async function aMachine(t: Test) {
   }
   return {
     pool,
+    id,
     path,
     folder,
     target,
@@ -425,4 +426,18 @@ test('an agent that is killed before it has noted the new folder goes on with it
   await writeFile(join(own, 'incoming', 'uid-new', '0123abcd', 'copy.json'), received)
   await machine.restore([], copy.contentBytes)
   await placed()
+})
+
+test('what an agent that was killed during a restore has left goes when the volume is deleted', { skip }, async (t) => {
+  const machine = await aMachine(t)
+  const incoming = join(machine.path, '.bramble', 'incoming')
+  for (const uid of ['uid-new', 'uid-other']) {
+    await mkdir(join(incoming, uid, '0123abcd', 'data'), { recursive: true })
+    await writeFile(join(incoming, uid, '0123abcd', 'data', 'half'), 'x')
+  }
+  const order = { kind: 'trash', volume: 'pv', uid: 'uid-new', pool: machine.id, folder: 'default_db_new', ...claim }
+  await machine.pool.discard(order)
+  t.same(await readdir(incoming), ['uid-other'])
+  await machine.pool.discard(order)
+  t.same(await readdir(join(machine.path, '.bramble', 'trash')).catch(() => []), [], 'it is no data for the trash')
 })

@@ -150,6 +150,8 @@ export function volumePool(source: PoolSource): VolumePool {
     async discard(order) {
       await openThis(order.pool)
       await trash.discard(order)
+      // An agent was killed while its data came from a backup.
+      await moves.remove(order.uid)
     },
   }
 }
