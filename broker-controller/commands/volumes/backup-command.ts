@@ -14,6 +14,7 @@ import { parseSchedule } from '../../../api/batch/cron-schedule.ts'
 import { utc } from '../../../api/batch/time-zone.ts'
 import type { FleetVolume } from '../../../api/storage/fleet-volumes.ts'
 import { moveRateAnnotation, usualMoveRate } from '../../../api/storage/volume-move.ts'
+import { backupProgress } from '../../../api/storage/volume-progress.ts'
 import { byteText } from '../../../api/text/byte-text.ts'
 import { formatDuration } from '../../../daemon/duration.ts'
 import { printable } from '../printable.ts'
@@ -72,7 +73,7 @@ export async function backUpClaim(subject: string, wish: BackupWish, watch: Move
     if (watch.signal.aborted) return `The backup goes on. 'kubectl describe pvc' has its end.\n`
     const now = volumeNamed(row.volume, await watch.fleet())
     if (now.backup === undefined) return ended(now, before)
-    const text = progressText(now.backup)
+    const text = `${backupProgress(now.backup).text}\n`
     if (text !== last) watch.print(text)
     last = text
   }
@@ -102,19 +103,6 @@ function estimate(
   const users =
     pods.length === 0 ? 'No pod uses it' : `Its pods (${pods.join(', ')}) ${stops ? 'are stopped' : 'run'} meanwhile`
   return `Backing up ${claim} ${size} to ${to}. ${users}.\n`
-}
-
-const phases: Readonly<Record<string, string>> = {
-  waiting: 'waits for the nodes, or for another backup',
-  begin: 'brings the pods to rest',
-  write: 'writes',
-  end: 'lets the pods go on',
-}
-
-function progressText({ phase, bytes, copiedBytes }: NonNullable<FleetVolume['backup']>): string {
-  const done = phase === 'write' && copiedBytes !== undefined ? `: ${byteText(copiedBytes)}, compressed` : ''
-  const of = done !== '' && bytes !== undefined ? `, of ${byteText(bytes)}` : ''
-  return `${phases[phase] ?? phase}${done}${of}\n`
 }
 
 /** `folder`: where it was looked for. */

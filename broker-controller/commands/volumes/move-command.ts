@@ -1,6 +1,7 @@
 /** `volumes move`: what it means is printed before, then how far it is. The controller moves the data; the command only asks, and watches. */
 import type { FleetVolume, FleetVolumes } from '../../../api/storage/fleet-volumes.ts'
 import { moveRateAnnotation, moveToAnnotation, usualMoveRate } from '../../../api/storage/volume-move.ts'
+import { moveProgress } from '../../../api/storage/volume-progress.ts'
 import { byteText } from '../../../api/text/byte-text.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { formatDuration } from '../../../daemon/duration.ts'
@@ -42,7 +43,7 @@ export async function moveVolume(subject: string, wish: MoveWish, watch: MoveWat
       )
     }
     why = now.move.why ?? why
-    const text = progressText(now.move)
+    const text = `${moveProgress(now.move).text}\n`
     if (text !== last) watch.print(text)
     last = text
   }
@@ -92,20 +93,4 @@ export function moveEstimate(
   return {
     text: `Moving ${claim} ${size} from ${node} to ${to}. ${users} while it is copied${time}. Then they are stopped while all is read and compared, and what has changed is copied.\n`,
   }
-}
-
-const phases: Readonly<Record<string, string>> = {
-  waiting: 'waits for the nodes',
-  copy: 'copies, pods run',
-  hold: 'stops the pods',
-  delta: 'copies what has changed, and compares',
-  place: 'puts the copy in its place',
-  clean: 'puts the old copy in the trash',
-  rollback: 'removes the copy: the data stays where it was',
-}
-
-function progressText({ phase, bytes, copiedBytes }: NonNullable<FleetVolume['move']>): string {
-  const isCopying = copiedBytes !== undefined && (phase === 'copy' || phase === 'delta')
-  const of = bytes === undefined || phase === 'delta' ? '' : ` of ${byteText(bytes)}`
-  return `${phases[phase] ?? phase}${isCopying ? `: ${byteText(copiedBytes)}${of}` : ''}\n`
 }

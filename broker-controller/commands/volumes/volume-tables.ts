@@ -1,5 +1,6 @@
 /** What `bramble-controller volumes` prints of a fleet. Pure. */
 import type { FleetPool, FleetTrash, FleetVolume, FleetVolumes } from '../../../api/storage/fleet-volumes.ts'
+import { volumeProgress } from '../../../api/storage/volume-progress.ts'
 import { byteText } from '../../../api/text/byte-text.ts'
 import { formatDuration } from '../../../daemon/duration.ts'
 import { printable } from '../printable.ts'
@@ -74,6 +75,7 @@ export function volumeText(name: string, fleet: FleetVolumes): string {
     ...line('Claim', found.claim ?? none),
     ...line('Volume', found.volume ?? none),
     ...line('State', found.state),
+    ...line('Now', volumeProgress(found)?.text ?? none),
     ...line('Class', found.storageClass ?? none),
     ...line('Requested', byteText(found.requestedBytes)),
     ...line('Used', sizeText(found.usedBytes, found.pool === undefined ? none : unknown)),

@@ -114,6 +114,10 @@ test('the lists show places and sizes, and nothing that controls a terminal', as
     /^Claim: +default\/db\nVolume: +pvc-u-1\n.*Node: +pi-1\n.*\(Ready, 512 GiB of 1\.0 TiB free\)/s,
   )
   t.match(volumeText('pvc-u-1', fleet), /^Claim: +default\/db\n/)
+  t.match(volumeText('db', fleet), /\nNow: +<none>\n/)
+  const copying = { to: 'pi-2:/mnt', phase: 'write', mode: 'live', copiedBytes: 2 ** 20 }
+  const volumes = fleet.volumes.map((row) => ({ ...row, backup: copying }))
+  t.match(volumeText('db', { ...fleet, volumes }), /\nNow: +The backup to pi-2:\/mnt writes: 1\.0 MiB, compressed\n/)
   t.throws(
     () => volumeText('x', fleet),
     /There is no claim default\/x, and no volume x: 'bramble-controller volumes list'/,

@@ -2,6 +2,7 @@
 
 import { counted, duration } from '../../../api/dashboard/view-words.ts'
 import type { FleetPool, FleetTrash, FleetVolume, FleetVolumes } from '../../../api/storage/fleet-volumes.ts'
+import { type VolumeProgress, volumeProgress } from '../../../api/storage/volume-progress.ts'
 import { byteText } from '../../../api/text/byte-text.ts'
 import { hrefOf, type Place } from '../model/places.ts'
 import { type Judged, judgedPool, sortedVolumes } from '../model/volume-view.ts'
@@ -90,13 +91,14 @@ function PoolRow({ pool: { row, level, why } }: { readonly pool: Judged<FleetPoo
 function VolumeRow({ volume: { row, level, why } }: { readonly volume: Judged<FleetVolume> }) {
   const { claim, volume, node, requestedBytes, usedBytes, pods } = row
   const [namespace, name] = claim?.split('/') ?? []
+  const progress = volumeProgress(row)
   return (
     <div class={`row stored ${level}`}>
       <span class="dot" aria-hidden="true" />
       <span class="main">
         <strong>{name ?? volume}</strong> <span class="muted">{namespace && `in ${namespace}`}</span>
         {pods.length > 0 && <span class="muted"> used by {pods.slice(0, 3).join(', ')}</span>}
-        {why !== undefined && <span class="why">{why}</span>}
+        {progress !== undefined ? <Progress of={progress} /> : why !== undefined && <span class="why">{why}</span>}
       </span>
       <span class="cell-status">
         {usedBytes === undefined ? byteText(requestedBytes) : `${byteText(usedBytes)} of ${byteText(requestedBytes)}`}
@@ -105,6 +107,16 @@ function VolumeRow({ volume: { row, level, why } }: { readonly volume: Judged<Fl
         <Machine node={node} />
       </span>
     </div>
+  )
+}
+
+/** Sizes are those of the last load: the page loads them every few seconds. */
+function Progress({ of: { text, part } }: { readonly of: VolumeProgress }) {
+  return (
+    <span class="why doing">
+      {part !== undefined && <progress value={part} aria-label={text} />}
+      {text}
+    </span>
   )
 }
 

@@ -108,14 +108,18 @@ test('pools and volumes that need attention have the reason, and volumes come th
     { ...bound, claim: 'shop/freed', state: 'Released' },
     { ...bound, claim: 'shop/waits', state: 'Pending' },
     { ...bound, claim: 'shop/gone', state: 'Lost' },
+    { ...bound, claim: 'shop/unsaved', backupFailure: { why: 'pv/nas is full', time: '2026-11-29T03:00:00Z' } },
+    { ...bound, claim: 'shop/coming', restore: { from: 'pv/nas', name: 'b', why: 'the NAS is off' } },
   ]
   t.same(
     sortedVolumes(volumes, [pool, missing], '').map(({ row, level, why }) => [row.claim, level, why]),
     [
       ['shop/lost-disk', 'bad', 'No machine has its pool'],
       ['shop/gone', 'bad', 'Lost'],
+      ['shop/coming', 'bad', 'Its data does not come from its backup yet'],
       ['shop/large', 'warn', 'Uses more than it requests'],
       ['shop/waits', 'warn', 'Pending'],
+      ['shop/unsaved', 'warn', 'Not backed up: pv/nas is full'],
       ['shop/fine', 'good', undefined],
       ['shop/freed', 'idle', 'Released'],
     ],

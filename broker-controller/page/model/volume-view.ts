@@ -25,6 +25,9 @@ export function judgedVolume(row: FleetVolume, pools: ReadonlyMap<string, FleetP
   if (['Lost', 'Failed'].includes(row.state)) return { row, level: 'bad', why: row.state }
   if (pools.get(row.pool ?? '')?.state === 'Missing') return { row, level: 'bad', why: 'No machine has its pool' }
   if (row.state !== 'Bound') return { row, level: row.state === 'Pending' ? 'warn' : 'idle', why: row.state }
+  if (row.restore?.why !== undefined) return { row, level: 'bad', why: 'Its data does not come from its backup yet' }
+  if (row.move?.why !== undefined) return { row, level: 'warn', why: 'Its move is rolled back' }
+  if (row.backupFailure !== undefined) return { row, level: 'warn', why: `Not backed up: ${row.backupFailure.why}` }
   const isLarge = (row.usedBytes ?? 0) > row.requestedBytes
   return isLarge ? { row, level: 'warn', why: 'Uses more than it requests' } : { row, level: 'good' }
 }
