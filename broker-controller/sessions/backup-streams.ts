@@ -166,13 +166,9 @@ export async function restoreBackup(
     await target.ended
   } catch (error) {
     // It was made before: the node has nothing to take.
-    if (await isDone(target.ended)) return
+    if (target.isDone) return
     throw error
   } finally {
     target.close()
   }
-}
-
-async function isDone(ended: Promise<void>): Promise<boolean> {
-  return Promise.race([ended.then(() => true).catch(() => false), Promise.resolve(false)])
 }

@@ -30,6 +30,8 @@ export interface TakingNode {
   reported(fact: keyof BackupFacts): Promise<BackupFacts>
   /** Resolves when the node has done all. Rejects with its reason. */
   readonly ended: Promise<void>
+  /** It has done all, whether or not it was sent all. */
+  readonly isDone: boolean
   close(): void
 }
 
@@ -69,6 +71,7 @@ export async function takingNode(
 ): Promise<TakingNode> {
   const frames = await opened(node, wanted, needs, signal)
   let known: BackupFacts = {}
+  let isDone = false
   let wake: () => void = () => undefined
   const follow = async (): Promise<void> => {
     for (;;) {
@@ -80,7 +83,8 @@ export async function takingNode(
       }
       if (frame.channel !== status) continue
       const { state, reason, message } = statusIn(frame.payload) ?? {}
-      if (state === 'ended' && reason === undefined) return
+      isDone = state === 'ended' && reason === undefined
+      if (isDone) return
       throw failure(node, message)
     }
   }
@@ -89,6 +93,9 @@ export async function takingNode(
   for (const one of [ended, endedEarly]) one.catch(() => undefined)
   return {
     ended,
+    get isDone() {
+      return isDone
+    },
     send: (piece) => Promise.race([frames.send(input, piece), endedEarly]),
     sendEnd: async () => void (await Promise.race([frames.send(end, Buffer.of(input)), ended])),
     sendText: (text) => frames.sendText(request, text),
