@@ -14,12 +14,46 @@ import {
   randomPieces,
 } from '../../daemon/testing/fuzz.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
-import { noBackups, noCopies } from '../testing/no-copies.ts'
+import type { VolumeBackups } from '../pods/volumes/volume-backups.ts'
+import { noCopies } from '../testing/no-copies.ts'
 import type { EngineProcess } from './engine-streams.ts'
 import { servePodSession } from './pod-sessions.ts'
 
 const rounds = 600
 const pod = { ...aPod({ name: 'web', uid: 'uid-web' }) }
+
+const share = { kind: 'smb', server: 'nas', path: '/b', mountOptions: ['vers=3.1.1'] }
+const nas = { share, secret: { username: 'YQ==', password: 'eA==' } }
+const place = { uid: 'u', pool: 'p', folder: 'f', claim: 'default/db', id: '1a2b3c4d' }
+/** What a controller asks about backups. */
+const backups = [
+  { read: { ...place, since: '00000001', held: '1a2b3c4d' } },
+  { store: { path: '/mnt', mark: 'm', uid: 'u', id: '1a2b3c4d', name: 'n', base: 'b', keep: 'last=3' } },
+  { store: { path: 'pv/nas', nas, uid: 'u', id: '1a2b3c4d', name: 'n' } },
+  { list: { path: 'pv/nas', nas } },
+  { fetch: { path: '/mnt', name: 'n' } },
+  { restore: { ...place, archives: 2, contentBytes: 2 ** 40 } },
+  {},
+]
+
+/** Reads what comes as the real one does, and keeps nothing. */
+const takingBackups: VolumeBackups = {
+  read: async (_, send) => {
+    await send(Buffer.from('archive'))
+    return 7
+  },
+  async store(_, { opened, next, manifest }) {
+    await opened('m', undefined)
+    while ((await next()) !== undefined);
+    await manifest()
+    return []
+  },
+  list: (_, send) => send(Buffer.from('{}\n')),
+  fetch: (_, send) => send(Buffer.from('archive')),
+  async restore({ archives }, next) {
+    for (let archive = 0; archive < Math.min(archives, 3); archive++) while ((await next()) !== undefined);
+  },
+}
 
 test('no bytes of a controller crash a session, or reach another container', async (t) => {
   const random = randomNumbers()
@@ -68,7 +102,8 @@ function requestOf(random: RandomNumbers): Buffer {
     { portForward: { port: 1 } },
     { proxy: { port: 70_000 } },
     { node: {} },
-  ][random() % 6]
+    { backup: backups[random() % backups.length] },
+  ][random() % 7]
   const request = { namespace: 'default', pod: 'web', uid: 'uid-web', ...wanted }
   const sent = random() % 2 === 0 ? request : mutatedValue(request, random)
   return frame(sessionChannels.request, Buffer.from(JSON.stringify(sent) ?? ''))
@@ -122,7 +157,7 @@ function needs(reached: string[]): Parameters<typeof servePodSession>[2] {
     containersOf: async (uid) => (uid === 'uid-web' ? [own] : [{ ...own, id: 'of another pod' }]),
     node: { serve: (stream) => void stream.end('HTTP/1.1 200 OK\r\n\r\n'), address: () => undefined },
     copies: noCopies,
-    backups: noBackups,
+    backups: takingBackups,
     loopback: { connect: async () => Promise.reject(new Error('nothing listens')) },
     clock: fakeClock(),
   }
