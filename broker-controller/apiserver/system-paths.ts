@@ -17,6 +17,7 @@ import type { DiscoveryNeeds } from './aggregator/discovery-needs.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { fleetMetrics } from './figures/fleet-metrics.ts'
 import { fleetAnswer, fleetPaths } from './fleet/fleet-answers.ts'
+import { objectPieces } from './fleet/json-pieces.ts'
 import { openApiAnswer } from './openapi/openapi-answers.ts'
 import { type ApiResponse, objectAnswer, textAnswer } from './wire/answers.ts'
 import { methodNotAllowed, unknownPath } from './wire/status-errors.ts'
@@ -113,7 +114,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
       return { kind: 'text', code: 200, text: await readinessMetrics(needs.readiness), contentType: metricsContentType }
     case backupsPath:
       if (request.verb !== 'get') throw methodNotAllowed()
-      return needs.backups && objectAnswer(await needs.backups(query.get('at') ?? undefined))
+      return needs.backups && backupsAnswer(await needs.backups(query.get('at') ?? undefined))
     case keySetPath:
       return needs.tokens && jsonText(keySet(needs.tokens.publicKeys()), 'application/jwk-set+json')
     case '/.well-known/openid-configuration':
@@ -128,6 +129,11 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
       if (path.startsWith('/fleet/')) return fleetAnswer({ path, query, host }, needs)
       return discoveryAnswer(path, accept, needs)
   }
+}
+
+/** Folders may have thousands of them. */
+function backupsAnswer(found: FleetBackups): ApiResponse {
+  return { kind: 'pieces', code: 200, contentType: 'application/json', pieces: objectPieces({ ...found }) }
 }
 
 const keySetPath = '/openid/v1/jwks'

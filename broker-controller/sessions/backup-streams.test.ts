@@ -5,6 +5,7 @@ import { sessionChannels } from '../../api/sessions.ts'
 import { ageDecrypted, ageEncrypted } from '../../daemon/age/age-file.ts'
 import { newAgeIdentity } from '../../daemon/age/age-keys.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { turnsAboveBudget } from '../../daemon/testing/turn-budget.ts'
 import { type NodePart, playedNodes, reportFacts, reportStatus, sendingAll } from '../testing/played-nodes.ts'
 import { copyBackup, listBackups, restoreBackup } from './backup-streams.ts'
 
@@ -185,4 +186,24 @@ test('manifests in a folder are listed with the latest first; what is none is le
     ['29', '28', '27'],
   )
   t.same(requests, [{ node: 'pi-1', wanted: { backup: { list: { path: '/mnt' } } } }])
+})
+
+test('a folder with many manifests that are as large as may be is read in short turns', async (t) => {
+  const large = (at: number) => {
+    const name = `default_db_20261129T030000Z_${String(at).padStart(8, '0')}`
+    const accessModes = Array.from({ length: 1_700 }, (_, mode) => String(mode % 10))
+    return JSON.stringify({
+      ...manifestOf({ ...facts, bytes: 1, contentBytes: 1, sha256: '00' }, 'm'),
+      name,
+      accessModes,
+    })
+  }
+  const text = Buffer.from(Array.from({ length: 300 }, (_, at) => `${large(at)}\n`).join(''))
+  const pieces = Array.from({ length: Math.ceil(text.length / 60_000) }, (_, at) =>
+    text.subarray(at * 60_000, (at + 1) * 60_000),
+  )
+  const { sessions } = playedNodes({ 'pi-1': sendingAll(pieces) })
+  const act = () => listBackups({ node: 'pi-1', path: '/mnt' }, { sessions, clock: fakeClock() }, signal)
+  t.equal((await act()).length, 300, 'also those whose line is in two pieces')
+  t.same((await turnsAboveBudget([{ what: 'list', bytes: text.length, act }], 20)).above, [])
 })

@@ -3,6 +3,8 @@
  * keep, they cannot read.
  */
 import { createHash } from 'node:crypto'
+import { StringDecoder } from 'node:string_decoder'
+import { setImmediate } from 'node:timers/promises'
 import {
   type BackupManifest,
   type BackupManifestFacts,
@@ -81,6 +83,8 @@ function ownManifest(name: string, text: string, path: string): BackupManifest {
 }
 
 const mostListed = 2_000
+/** Each of up to 8 KiB. */
+const linesInTurn = 16
 
 /** The manifests in a folder, the latest first. Others are left out. */
 export async function listBackups(
@@ -91,18 +95,23 @@ export async function listBackups(
   const { node, ...folder } = place
   const source = await sendingNode(node, { list: folder }, needs, signal)
   try {
-    const all: Buffer[] = []
-    let bytes = 0
+    const found: BackupManifest[] = []
+    const decoder = new StringDecoder('utf8')
+    let [bytes, rest] = [0, '']
     for await (const piece of source.pieces()) {
       bytes += piece.length
       if (bytes > mostListed * longestManifest) throw new Error(`${placeText(place)} has too many backups`)
-      all.push(piece)
+      const lines = (rest + decoder.write(piece)).split('\n')
+      rest = lines.pop() ?? ''
+      // A line without an end is not a manifest.
+      if (rest.length > longestManifest) rest = 'x'
+      for (const [at, line] of lines.entries()) {
+        const manifest = readManifest(nameIn(line), line)
+        if (manifest !== undefined) found.push(manifest)
+        if ((at + 1) % linesInTurn === 0) await setImmediate()
+      }
+      await setImmediate()
     }
-    const lines = Buffer.concat(all)
-      .toString()
-      .split('\n')
-      .filter((line) => line !== '')
-    const found = lines.flatMap((line) => readManifest(nameIn(line), line) ?? [])
     return found.sort((a, b) => Date.parse(b.time) - Date.parse(a.time))
   } finally {
     source.close()

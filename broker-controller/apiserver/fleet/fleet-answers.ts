@@ -8,7 +8,8 @@ import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { fleetBadge } from './fleet-badge.ts'
 import { type FleetSummary, fleetSummary } from './fleet-summary.ts'
 import { fleetVolumes } from './fleet-volumes.ts'
-import { scrapeAddress, type TargetGroup, targetGroups } from './scrape-targets.ts'
+import { jsonPieces, objectPieces } from './json-pieces.ts'
+import { scrapeAddress, targetGroups } from './scrape-targets.ts'
 
 export const fleetPaths = ['/fleet/badge.svg', '/fleet/http_sd', '/fleet/summary', '/fleet/volumes'] as const
 
@@ -40,7 +41,7 @@ export async function fleetAnswer(
         kind: 'pieces',
         code: 200,
         contentType: 'application/json',
-        pieces: volumePieces(await volumesNow(needs)),
+        pieces: objectPieces({ ...(await volumesNow(needs)) }),
       }
     case '/fleet/badge.svg':
       return {
@@ -92,28 +93,3 @@ async function volumesNow({ store, storage }: Pick<FleetNeeds, 'store' | 'storag
 }
 
 const rowsInTurn = 512
-
-async function* volumePieces({ pools, volumes, trash }: FleetVolumes): AsyncIterable<string> {
-  for (const [at, rows] of Object.entries({ '{"pools":': pools, ',"volumes":': volumes, ',"trash":': trash })) {
-    yield at
-    yield* jsonPieces<object>(rows)
-  }
-  yield '}\n'
-}
-
-/** About 64 KiB. */
-const rowsInPiece = 256
-
-/** A JSON array; yields to the event loop between two pieces. */
-async function* jsonPieces<T extends object = TargetGroup>(groups: Iterable<T>): AsyncIterable<string> {
-  let piece = '['
-  let count = 0
-  for (const group of groups) {
-    piece += `${count === 0 ? '' : ','}${JSON.stringify(group)}`
-    if (++count % rowsInPiece !== 0) continue
-    yield piece
-    piece = ''
-    await setImmediate()
-  }
-  yield `${piece}]\n`
-}

@@ -1,4 +1,5 @@
 /** The backups of volumes in the folders that volumes and classes name, or in one that is given. Nodes are asked at each request. */
+import { setImmediate } from 'node:timers/promises'
 import { ApiError } from '../../../api/api-error.ts'
 import type { BackupManifest } from '../../../api/backups/backup-manifest.ts'
 import { backupTarget, targetText } from '../../../api/backups/backup-target.ts'
@@ -25,6 +26,8 @@ export type FleetBackupsNeeds = {
 const listMs = 30_000
 /** One after the other: each may take long. */
 const mostFolders = 16
+/** Each has a MAC to check. */
+const rowsInTurn = 32
 
 /** `at`: `NODE:PATH` or `pv/NAME` of the folder; undefined: all that are known. Throws the ApiError of a refusal. */
 export async function fleetBackups(at: string | undefined, needs: FleetBackupsNeeds): Promise<FleetBackups> {
@@ -48,7 +51,10 @@ export async function fleetBackups(at: string | undefined, needs: FleetBackupsNe
         'The folder was not read',
       )
       const sizes = new Map(all.map(({ name, contentBytes }) => [name, contentBytes]))
-      backups.push(...all.map((one) => rowOf(one, { at: targetText(target), keys, sizes })))
+      for (const [count, one] of all.entries()) {
+        backups.push(rowOf(one, { at: targetText(target), keys, sizes }))
+        if ((count + 1) % rowsInTurn === 0) await setImmediate()
+      }
     } catch (error) {
       problems.push(`${targetText(target)}: ${messageOf(error)}`)
     }
