@@ -1,6 +1,9 @@
 /** The controllers of volumes over very many claims and volumes. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { backupScheduleAnnotation, backupToAnnotation } from '../../../api/backups/volume-backup.ts'
+import { localProvisioner, poolAnnotation } from '../../../api/storage/pools.ts'
+import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import { volumeControllers } from '../../controllers/volumes/volume-controllers.ts'
@@ -8,7 +11,7 @@ import { sessionBoard } from '../../sessions/session-board.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { storageBoard } from '../../usage/storage-board.ts'
 import { freshBackupKeys } from '../fresh-backup-keys.ts'
-import { aStorageClass, aStoredClaim, aStoredVolume } from '../volume-objects.ts'
+import { aStorageClass, aStoredClaim, aStoredVolume, claimRefTo } from '../volume-objects.ts'
 import { type ControllerCase, controllerCase, type EndingCase } from './controller-cases.ts'
 
 type World = Parameters<ControllerCase['fill']>[0]
@@ -16,6 +19,7 @@ type ClaimSpec = NonNullable<Parameters<typeof aStoredClaim>[1]>['spec']
 type VolumeSpec = NonNullable<Parameters<typeof aStoredVolume>[1]>['spec']
 
 const most = 4_000
+const scheduled = 10_000
 const some = 20
 const pods = 3_000
 /** Few, so that the writes of the case itself are a small part of a turn. */
@@ -82,7 +86,47 @@ const selector = {
   })),
 }
 
+/** As the provisioner of pools makes them, all of a class that has them backed up. */
+function addScheduled({ store }: World, count: number): Promise<void> {
+  return each(count, (at) => {
+    const {
+      metadata,
+      status: _,
+      ...volume
+    } = aStoredVolume(`pool-${at}`, {
+      spec: { local: { path: `/p/${at}` }, claimRef: claimRefTo(`data-${at}`), storageClassName: 'local-path' },
+    })
+    const annotations = { [volumeAnnotations.provisionedBy]: localProvisioner, [poolAnnotation]: 'pool-1' }
+    return store.create('persistentvolumes', {
+      ...volume,
+      metadata: { name: metadata.name, annotations, finalizers: ['kubernetes.io/pv-protection'] },
+    })
+  })
+}
+
+const backedUp = (schedule: string) =>
+  aStorageClass('local-path', {
+    metadata: {
+      name: 'local-path',
+      annotations: { [backupToAnnotation]: 'pi-1:/mnt', [backupScheduleAnnotation]: schedule },
+    },
+  })
+
 const cases: readonly ControllerCase[] = [
+  {
+    what: `${scheduled} volumes have a schedule for backups, and get another one`,
+    loops,
+    fill: async (world) => {
+      await world.store.create('storageclasses', backedUp('0 3 * * *'))
+      await addScheduled(world, scheduled)
+    },
+    act: async ({ store }) => {
+      const found = await store.get('storageclasses', { namespace: '', name: 'local-path' })
+      if (found === undefined) throw new Error('no class')
+      const { annotations } = backedUp('0 4 * * *').metadata
+      await store.update('storageclasses', { ...found, metadata: { ...found.metadata, annotations } })
+    },
+  },
   {
     what: `${most} claims wait, and ${some} get volumes`,
     loops,
