@@ -146,7 +146,7 @@ function messages(): readonly BudgetCase[] {
         (count) => ({
           backup: { list: { path: 'pv/nas', nas: { share: { ...nas, mountOptions: many(count, mountOption) } } } },
         }),
-        mountOption(0),
+        { o: mountOption(0) },
       ),
       (input) => {
         const decoded = decode(SessionRequestSchema, input)

@@ -86,7 +86,7 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
     backups.volumes += sign
     backups.failed += failure === undefined ? 0 : sign
     const ms = Date.parse(last?.time ?? '')
-    // Of a volume that is gone it stays: the backup was made.
+    // It stays when its volume is gone: the backup was made.
     if (ms > (backups.lastMs ?? Number.NEGATIVE_INFINITY)) backups.lastMs = ms
     return true
   }

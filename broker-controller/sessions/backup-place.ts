@@ -1,74 +1,11 @@
-/** Where the folder of backups is in a session: on a node, or on a NAS that a node mounts for it. */
+/** Where the folder of backups is in a session: on a node, or on a NAS that the node mounts for it. */
 import type { BackupNas } from '../../api/backups/backup-sessions.ts'
-import { type BackupTarget, targetText } from '../../api/backups/backup-target.ts'
-import { type NasShare, shareOfVolume } from '../../api/storage/shares.ts'
-import type { Store } from '../store/store.ts'
-import type { StorageBoard } from '../usage/storage-board.ts'
+import { targetText } from '../../api/backups/backup-target.ts'
 
-/** `path`: on the node, or how messages call the folder of the NAS. */
+/** `path`: on the node, or how messages name the folder of the NAS. */
 export type BackupPlace = { readonly node: string; readonly path: string; readonly nas?: BackupNas }
-
-export type BackupPlaceNeeds = {
-  readonly store: Pick<Store, 'get' | 'list'>
-  /** What nodes report; undefined: none do. */
-  readonly storage?: Pick<StorageBoard, 'reportOf'> | undefined
-}
 
 /** As people write it. */
 export function placeText({ node, path, nas }: BackupPlace): string {
   return nas === undefined ? targetText({ node, path }) : path
-}
-
-/** `waits`: it may be there later, without a person. */
-export type NoBackupPlace = { readonly problem: string; readonly waits: boolean }
-
-const packages: { readonly [kind in NasShare['kind']]: string } = { nfs: 'nfs-common', smb: 'cifs-utils' }
-
-/** `near`: the node that mounts the NAS if it can. The user of the NAS is read now. */
-export async function backupPlace(
-  target: BackupTarget,
-  near: string | undefined,
-  { store, storage }: BackupPlaceNeeds,
-): Promise<BackupPlace | NoBackupPlace> {
-  if (!('volume' in target)) return target
-  const path = targetText(target)
-  const volume = await store.get('persistentvolumes', { namespace: '', name: target.volume })
-  const share = volume && shareOfVolume(volume)
-  if (share === undefined) {
-    const what = volume === undefined ? 'does not exist' : 'is not on a NAS: it has neither nfs nor an SMB share'
-    return { problem: `the PersistentVolume "${target.volume}" for backups ${what}`, waits: false }
-  }
-  const { items } = await store.list('nodes')
-  const able = items
-    .filter(({ status }) => status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True'))
-    .map(({ metadata }) => metadata.name)
-    .filter((name) => storage?.reportOf(name)?.shares.includes(share.kind))
-  const node = able.find((name) => name === near) ?? able.sort()[0]
-  if (node === undefined) {
-    const problem = `no node that is ready can mount ${path}: install the package ${packages[share.kind]} on one`
-    return { problem, waits: true }
-  }
-  const { secret, ...mounted } = share
-  if (secret === undefined) return { node, path, nas: { share: mounted } }
-  const found = await store.get('secrets', secret)
-  if (found === undefined)
-    return { problem: `secret "${secret.namespace}/${secret.name}" of ${path} not found`, waits: false }
-  const { username, password, domain } = found.data ?? {}
-  const user = {
-    ...(username !== undefined && { username }),
-    ...(password !== undefined && { password }),
-    ...(domain !== undefined && { domain }),
-  }
-  return { node, path, nas: { share: mounted, secret: user } }
-}
-
-/** Rejects with the reason where there is none. */
-export async function expectBackupPlace(
-  target: BackupTarget,
-  near: string | undefined,
-  needs: BackupPlaceNeeds,
-): Promise<BackupPlace> {
-  const place = await backupPlace(target, near, needs)
-  if ('problem' in place) throw new Error(place.problem)
-  return place
 }

@@ -166,13 +166,13 @@ test('an archive that is damaged, cut, or another one gets no end', async (t) =>
   }
 })
 
-test('a node that has made the volume before takes nothing, and that is no fault', async (t) => {
+test('a node that has made the volume before takes nothing, and that is not a failure', async (t) => {
   const { bytes, manifest } = await archive('x'.repeat(500_000))
   await restore([manifest], sendingAll([bytes]), restoring(0).part)
   t.pass()
 })
 
-test('manifests in a folder are listed with the latest first; what is none is left out', async (t) => {
+test('manifests in a folder are listed with the latest first; others are left out', async (t) => {
   const at = (day: number) => ({
     ...manifestOf({ ...facts, bytes: 1, contentBytes: 1, sha256: '00' }, 'mac'),
     ...{ name: `default_db_202611${day}T030000Z_1a2b3c4d`, time: `2026-11-${day}T03:00:00Z` },

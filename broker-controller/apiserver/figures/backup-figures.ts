@@ -100,7 +100,7 @@ function labelsOf({ metadata, spec }: PersistentVolume): MetricLabels {
 
 type ScheduledBackup = { readonly isValid: boolean; readonly dueMs: number | undefined }
 
-/** Of a volume; undefined: it has no schedule, or is not backed up by it because it has no claim, or no pod has used it. */
+/** The plan of a volume; undefined: it has no schedule, or is not backed up by it because it has no claim, or no pod has used it. */
 function scheduledBackups({ volumes: _, nodes, claims, classes, reportOf, nowMs, zone }: BackupObjects) {
   const claimOf = new Map(claims.map((claim) => [keyText(claim.metadata), claim]))
   const classOf = new Map(classes.map((one) => [one.metadata.name ?? '', one]))

@@ -8,7 +8,7 @@ import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { fleetBadge } from './fleet-badge.ts'
 import { type FleetSummary, fleetSummary } from './fleet-summary.ts'
 import { fleetVolumes } from './fleet-volumes.ts'
-import { jsonPieces, objectPieces } from './json-pieces.ts'
+import { objectPieces, rowPieces } from './json-pieces.ts'
 import { scrapeAddress, targetGroups } from './scrape-targets.ts'
 
 export const fleetPaths = ['/fleet/badge.svg', '/fleet/http_sd', '/fleet/summary', '/fleet/volumes'] as const
@@ -61,7 +61,7 @@ export async function fleetAnswer(
       if (address === undefined) throw new ApiError('BadRequest', 'the request has no valid host to scrape')
       const { items } = await needs.store.list('nodes')
       const groups = targetGroups(items, address, query.getAll('job'))
-      return { kind: 'pieces', code: 200, contentType: 'application/json', pieces: jsonPieces(groups) }
+      return { kind: 'pieces', code: 200, contentType: 'application/json', pieces: rowPieces(groups) }
     }
     default:
       return undefined

@@ -11,14 +11,14 @@ export async function* objectPieces(lists: {
   let before = '{'
   for (const [field, rows] of Object.entries(lists)) {
     yield `${before}${JSON.stringify(field)}:`
-    yield* jsonPieces(rows)
+    yield* rowPieces(rows)
     before = ','
   }
   yield '}\n'
 }
 
 /** A JSON array; yields to the event loop between two pieces. */
-export async function* jsonPieces(rows: Iterable<object | string>): AsyncIterable<string> {
+export async function* rowPieces(rows: Iterable<object | string>): AsyncIterable<string> {
   let piece = '['
   let count = 0
   for (const row of rows) {

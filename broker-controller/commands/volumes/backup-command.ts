@@ -10,11 +10,11 @@ import {
   backupToAnnotation,
   lastBackupAnnotation,
 } from '../../../api/backups/volume-backup.ts'
+import { backupProgress } from '../../../api/backups/volume-progress.ts'
 import { parseSchedule } from '../../../api/batch/cron-schedule.ts'
 import { utc } from '../../../api/batch/time-zone.ts'
 import type { FleetVolume } from '../../../api/storage/fleet-volumes.ts'
 import { moveRateAnnotation, usualMoveRate } from '../../../api/storage/volume-move.ts'
-import { backupProgress } from '../../../api/storage/volume-progress.ts'
 import { byteText } from '../../../api/text/byte-text.ts'
 import { formatDuration } from '../../../daemon/duration.ts'
 import { printable } from '../printable.ts'

@@ -1,7 +1,8 @@
 /** `volumes move`: what it means is printed before, then how far it is. The controller moves the data; the command only asks, and watches. */
+
+import { moveProgress } from '../../../api/backups/volume-progress.ts'
 import type { FleetVolume, FleetVolumes } from '../../../api/storage/fleet-volumes.ts'
 import { moveRateAnnotation, moveToAnnotation, usualMoveRate } from '../../../api/storage/volume-move.ts'
-import { moveProgress } from '../../../api/storage/volume-progress.ts'
 import { byteText } from '../../../api/text/byte-text.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { formatDuration } from '../../../daemon/duration.ts'

@@ -1,6 +1,7 @@
 /** What `bramble-controller volumes` prints of a fleet. Pure. */
+
+import { volumeProgress } from '../../../api/backups/volume-progress.ts'
 import type { FleetPool, FleetTrash, FleetVolume, FleetVolumes } from '../../../api/storage/fleet-volumes.ts'
-import { volumeProgress } from '../../../api/storage/volume-progress.ts'
 import { byteText } from '../../../api/text/byte-text.ts'
 import { formatDuration } from '../../../daemon/duration.ts'
 import { printable } from '../printable.ts'

@@ -1,8 +1,8 @@
 /** Pools, claims with their volumes, and what is in the trash. */
 
+import { type VolumeProgress, volumeProgress } from '../../../api/backups/volume-progress.ts'
 import { counted, duration } from '../../../api/dashboard/view-words.ts'
 import type { FleetPool, FleetTrash, FleetVolume, FleetVolumes } from '../../../api/storage/fleet-volumes.ts'
-import { type VolumeProgress, volumeProgress } from '../../../api/storage/volume-progress.ts'
 import { byteText } from '../../../api/text/byte-text.ts'
 import { hrefOf, type Place } from '../model/places.ts'
 import { type Judged, judgedPool, sortedVolumes } from '../model/volume-view.ts'

@@ -79,7 +79,7 @@ export interface BackupFolder {
   remove(names: readonly string[]): Promise<void>
 }
 
-/** Throws VolumeError if it cannot be the path of one. What is done in it ends with `signal`. `path`: how people know it. `at`: where it is. */
+/** Throws VolumeError if it cannot be the path of one. What is done in it ends with `signal`. `path`: its name in messages. `at`: where it is. */
 export function backupFolder(path: string, signal: AbortSignal, at = path): BackupFolder {
   const problem = folderProblem(at)
   if (problem !== undefined) throw new VolumeError(problem)

@@ -439,5 +439,5 @@ test('what an agent that was killed during a restore has left goes when the volu
   await machine.pool.discard(order)
   t.same(await readdir(incoming), ['uid-other'])
   await machine.pool.discard(order)
-  t.same(await readdir(join(machine.path, '.bramble', 'trash')).catch(() => []), [], 'it is no data for the trash')
+  t.same(await readdir(join(machine.path, '.bramble', 'trash')).catch(() => []), [], 'it does not go to the trash')
 })

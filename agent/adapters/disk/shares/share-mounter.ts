@@ -114,37 +114,50 @@ export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
     }
   }
 
-  const held = join(folder, 'held')
-  /** What an agent that was killed has left. */
-  let cleaned: Promise<void> | undefined
-  const clean = async () => {
-    for (const { path } of mountsAt(await mountPoints(), held).toReversed()) await unmount(path)
-  }
+  const hold = holder(join(folder, 'held'), (name, path, share) =>
+    reached(name, share, async (mount, options) => {
+      const failure = await attempt(path, mount, options)
+      if (failure !== undefined) throw failure
+    }),
+  )
 
   return {
-    async hold(share) {
-      cleaned ??= clean()
-      await cleaned
-      const name = randomUUID()
-      const path = join(held, name)
-      const release = async () => {
-        if (mountsAt(await mountPoints(), path).length > 0) await unmount(path)
-        await rmdir(path).catch(() => undefined)
-      }
-      try {
-        await reached(name, share, async (mount, options) => {
-          const failure = await attempt(path, mount, options)
-          if (failure !== undefined) throw failure
-        })
-      } catch (error) {
-        await release()
-        throw error
-      }
-      return { path, release }
-    },
+    hold,
     mount: mountShare,
     during: (uid, share, work) =>
       reached(uid, share, (_, options) => aside(uid, share, options, ({ path }) => work(path))),
+  }
+}
+
+/** Mounts below `folder`, each in a folder of its own. */
+function holder(
+  folder: string,
+  mount: (name: string, path: string, share: MountedShare) => Promise<void>,
+): ShareMounter['hold'] {
+  /** What an agent that was killed has left. */
+  let cleaned: Promise<void> | undefined
+  const clean = async () => {
+    for (const { path } of mountsAt(await mountPoints(), folder).toReversed()) await unmount(path)
+  }
+  return async (share) => {
+    cleaned ??= clean().catch((error: unknown) => {
+      cleaned = undefined
+      throw error
+    })
+    await cleaned
+    const name = randomUUID()
+    const path = join(folder, name)
+    const release = async () => {
+      if (mountsAt(await mountPoints(), path).length > 0) await unmount(path)
+      await rmdir(path).catch(() => undefined)
+    }
+    try {
+      await mount(name, path, share)
+    } catch (error) {
+      await release()
+      throw error
+    }
+    return { path, release }
   }
 }
 

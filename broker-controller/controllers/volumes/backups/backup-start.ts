@@ -8,7 +8,7 @@ import { moveOf, moveToAnnotation } from '../../../../api/storage/volume-move.ts
 import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
-import { backupPlace } from '../../../sessions/backup-place.ts'
+import { backupPlace } from '../../../backups/nas-of-backups.ts'
 import type { StoredPod } from '../../../store/store.ts'
 import { isReady } from '../../node-lifecycle/zones.ts'
 import type { StoredVolume } from '../volume-index.ts'

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import type { FleetVolume } from './fleet-volumes.ts'
+import type { FleetVolume } from '../storage/fleet-volumes.ts'
 import { volumeProgress } from './volume-progress.ts'
 
 const row: FleetVolume = { claim: 'default/db', volume: 'pv', state: 'Bound', requestedBytes: 2 ** 30, pods: [] }

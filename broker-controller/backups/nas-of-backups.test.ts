@@ -2,10 +2,11 @@ import { test } from 'tap'
 import { smbDriver } from '../../api/storage/shares.ts'
 import { aNode } from '../../api/testing/builders.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { placeText } from '../sessions/backup-place.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { aStoredVolume } from '../testing/volume-objects.ts'
 import { boundedStorage } from '../usage/storage-board.ts'
-import { backupPlace, expectBackupPlace, placeText } from './backup-place.ts'
+import { backupPlace, expectBackupPlace } from './nas-of-backups.ts'
 
 const target = { volume: 'nas' }
 const secret = { namespace: 'storage', name: 'nas' }

@@ -1,6 +1,7 @@
 /** What is being done with the data of a volume, for people: its move, its backup, or that it comes from one. Pure. */
+
+import type { FleetVolume } from '../storage/fleet-volumes.ts'
 import { byteText } from '../text/byte-text.ts'
-import type { FleetVolume } from './fleet-volumes.ts'
 
 export type VolumeProgress = {
   readonly text: string
