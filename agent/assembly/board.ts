@@ -107,6 +107,8 @@ export type AgentBoard = {
   readonly pools: Cell<readonly Pool[] | undefined>
   /** Written by the registration of CSI drivers; undefined until those of the start were asked. Read by the report of the CSINode. */
   readonly csiDrivers: Cell<readonly NodeDriver[] | undefined>
+  /** Written by the volumes of CSI drivers; undefined until those of an earlier agent were read. Read by node status. */
+  readonly volumesInUse: Cell<readonly string[] | undefined>
 }
 
 export function agentBoard(): AgentBoard {
@@ -117,6 +119,7 @@ export function agentBoard(): AgentBoard {
     ),
     imagesApart: cell<boolean | undefined>(undefined),
     csiDrivers: cell<readonly NodeDriver[] | undefined>(undefined, isDeepStrictEqual),
+    volumesInUse: cell<readonly string[] | undefined>(undefined, isDeepStrictEqual),
     runtime: cell(unknownRuntime, isSameRuntime),
     machineHealth: cell<MachineHealth | undefined>(undefined, isSameHealth),
     shutdownConditions: cell<readonly MachineCondition[]>([]),

@@ -67,11 +67,13 @@ function assembleCsi({ root, nodeName, api, machine, board, log }: VolumeParts):
   const registry = csiRegistry({
     kubeletDirectory,
     writes: board,
+    open: () => volumes.open(),
     release: () => volumes.release(),
     clock: watch.clockFor('csi-drivers'),
     log,
   })
-  const volumes = csiVolumes({ kubeletDirectory, agent: folders.dataDirectory, driver: registry.driver, log })
+  const { dataDirectory: agent } = folders
+  const volumes = csiVolumes({ kubeletDirectory, agent, driver: registry.driver, writes: board, log })
   const report = csiNodeReport({ reads: board, api, clock: watch.clockFor('csi-node'), log }, nodeName)
   return { volumes, loops: [registry, report] }
 }

@@ -18,6 +18,8 @@ const NodeCsiVolumeSchema = object({
   publishSecret: optional(SecretNameSchema),
   podInfo: optional(bool),
   fsGroupPolicy: optional(text),
+  /** Its driver attaches it to the node: it is detached when the node does not use it. */
+  attachable: optional(bool),
   /** It is not attached to the node yet, in the words of the kubelet. */
   notAttached: optional(text),
   /** What the driver gave when it attached it. */

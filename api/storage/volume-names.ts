@@ -23,3 +23,8 @@ export const volumeFinalizers = {
   claim: 'kubernetes.io/pvc-protection',
   volume: 'kubernetes.io/pv-protection',
 } as const
+
+/** How `volumesInUse` of a node names a volume of a CSI driver (GetUniqueVolumeName in pkg/volume/util). */
+export function csiVolumeName({ driver, handle }: { readonly driver: string; readonly handle: string }): string {
+  return `kubernetes.io/csi/${driver}^${handle}`
+}

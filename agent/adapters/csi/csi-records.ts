@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { decode } from '../../../api/decode.ts'
-import { object, optional, text } from '../../../api/schema.ts'
+import { bool, object, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import { codeOf } from '../../../daemon/errors.ts'
@@ -17,6 +17,7 @@ const VolumeDataSchema = object({
   driverName: text,
   volumeHandle: text,
   specVolID: optional(text),
+  attachable: optional(bool),
   /** The data directory of the agent: several may run on one machine. */
   agent: text,
 })
@@ -27,8 +28,10 @@ export type PublishedVolume = {
   readonly volume: string
   readonly driver: string
   readonly handle: string
+  /** It is detached from this machine when it is not used here. */
+  readonly attachable?: true
 }
-export type StagedVolume = Pick<PublishedVolume, 'driver' | 'handle'>
+export type StagedVolume = Pick<PublishedVolume, 'driver' | 'handle' | 'attachable'>
 
 export interface CsiRecords {
   /** Where the driver publishes it. */
@@ -62,7 +65,7 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
     const record = decode(VolumeDataSchema, parseJson(found))
     return record.ok && record.value.agent === agent ? record.value : undefined
   }
-  const write = async (folder: string, data: { readonly [name: string]: string }) => {
+  const write = async (folder: string, data: { readonly [name: string]: string | true }) => {
     await mkdir(folder, { recursive: true, mode: 0o750 })
     await replaceFile(join(folder, fileName), `${JSON.stringify({ ...data, agent })}\n`)
   }
@@ -70,12 +73,17 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
   return {
     targetOf,
     stagingOf,
-    writePublished: ({ podUID, volume, driver, handle }) =>
+    writePublished: ({ podUID, volume, driver, handle, attachable }) =>
       write(folderOf(podUID, volume), {
         ...{ driverName: driver, volumeHandle: handle, specVolID: volume, volumeLifecycleMode: 'Persistent' },
+        ...(attachable && { attachable }),
       }),
     async writeStaged(volume) {
-      await write(stageFolderOf(volume), { driverName: volume.driver, volumeHandle: volume.handle })
+      const { driver, handle, attachable } = volume
+      await write(stageFolderOf(volume), {
+        ...{ driverName: driver, volumeHandle: handle },
+        ...(attachable && { attachable }),
+      })
       await mkdir(stagingOf(volume), { recursive: true, mode: 0o750 })
     },
     async removePublished({ podUID, volume }) {
@@ -100,7 +108,7 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
         for (const volume of await namesIn(volumesOf(uid))) {
           const record = await read(join(volumesOf(uid), volume))
           if (record === undefined) continue
-          found.push({ podUID: uid, volume, driver: record.driverName, handle: record.volumeHandle })
+          found.push({ podUID: uid, volume, driver: record.driverName, ...handleIn(record) })
         }
       }
       return found
@@ -110,12 +118,16 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
       for (const driver of await namesIn(drivers)) {
         for (const volume of await namesIn(join(drivers, driver))) {
           const record = await read(join(drivers, driver, volume))
-          if (record?.driverName === driver) found.push({ driver, handle: record.volumeHandle })
+          if (record?.driverName === driver) found.push({ driver, ...handleIn(record) })
         }
       }
       return found
     },
   }
+}
+
+function handleIn({ volumeHandle: handle, attachable }: { volumeHandle: string; attachable?: boolean | undefined }) {
+  return { handle, ...(attachable && { attachable }) }
 }
 
 /** Names that no agent has written are passed over. */

@@ -16,7 +16,8 @@ async function machine(t: Test) {
   const csiDrivers = cell<readonly NodeDriver[] | undefined>(undefined)
   const log = quietLog(t)
   const writes = { csiDrivers }
-  const registry = csiRegistry({ kubeletDirectory, writes, release: async () => undefined, clock: systemClock, log })
+  const nothing = async () => undefined
+  const registry = csiRegistry({ kubeletDirectory, writes, open: nothing, release: nothing, clock: systemClock, log })
   const stop = new AbortController()
   const drivers: CsiDriver[] = []
   let running: Promise<void> | undefined

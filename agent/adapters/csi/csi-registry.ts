@@ -24,6 +24,8 @@ export type CsiRegistryNeeds = {
   readonly kubeletDirectory: string
   /** The drivers, once those that were there at the start have been asked. */
   readonly writes: { readonly csiDrivers: Cell<readonly NodeDriver[] | undefined> }
+  /** Called once, before anything else. */
+  readonly open: () => Promise<void>
   /** Called once a minute while there are drivers, and when one is registered. */
   readonly release: () => Promise<void>
   readonly clock: Clock
@@ -47,7 +49,7 @@ const retry = { firstMs: 1_000, maxMs: 120_000 }
 const mostPlugins = 64
 
 export function csiRegistry(needs: CsiRegistryNeeds): CsiRegistry {
-  const { kubeletDirectory, writes, release, clock, log } = needs
+  const { kubeletDirectory, writes, open, release, clock, log } = needs
   const folder = join(kubeletDirectory, 'plugins_registry')
   const plugins = new Map<string, Plugin>()
   const wake = alarm(clock)
@@ -126,6 +128,7 @@ export function csiRegistry(needs: CsiRegistryNeeds): CsiRegistry {
     name: 'csi-drivers',
     driver: (name) => [...plugins.values()].find(({ found }) => found?.node.name === name)?.found,
     async run(signal) {
+      await open().catch((error: unknown) => log.warn('Volumes of CSI drivers not read', { error }))
       startedMs = clock.monotonicMs()
       // Without them no pod of a driver starts here; an agent that is not root mounts nothing.
       const made = process.getuid?.() === 0 ? makeFolders(kubeletDirectory) : Promise.resolve()

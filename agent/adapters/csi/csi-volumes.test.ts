@@ -2,6 +2,7 @@ import { access, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { cell } from '../../../daemon/cell.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import type { CsiMount } from '../../pods/volumes/csi/csi-mount.ts'
 import type { ClaimVolume } from '../../pods/volumes/volume-store.ts'
@@ -33,15 +34,16 @@ async function machine(t: Ending, options: CsiDriverOptions = {}) {
   const client = csiClient(driver.endpoint, 60_000)
   const capabilities = await client.capabilities()
   const registered = new Map([['disk.example.com', { client, capabilities }]])
+  const volumesInUse = cell<readonly string[] | undefined>(undefined)
   const volumes = (agent = '/var/lib/bramble') =>
     csiVolumes({
       ...{ kubeletDirectory: kubelet, agent, log: quietLog(t), driver: (name) => registered.get(name) },
-      ...{ patienceMs: 60_000, isMounted: exists },
+      ...{ patienceMs: 60_000, isMounted: exists, writes: { volumesInUse } },
     })
   const names = () => driver.calls.map(({ name }) => name).filter((name) => !name.startsWith('NodeGet'))
   const target = (pod: string, volume = 'pv-1') =>
     join(kubelet, 'pods', pod, 'volumes', 'kubernetes.io~csi', volume, 'mount')
-  return { kubelet, driver, registered, volumes, names, target }
+  return { kubelet, driver, registered, volumes, volumesInUse, names, target }
 }
 
 async function exists(path: string): Promise<boolean> {
@@ -149,10 +151,10 @@ test('a driver that is not there is named, and its volumes wait for it', async (
 })
 
 test('a driver that hangs keeps no worker, and its answer counts later', async (t) => {
-  const { kubelet, driver, registered, names } = await machine(t)
+  const { kubelet, driver, registered, volumesInUse, names } = await machine(t)
   const slow = csiVolumes({
     ...{ kubeletDirectory: kubelet, agent: 'a', log: quietLog(t), driver: (name: string) => registered.get(name) },
-    ...{ patienceMs: 20, isMounted: exists },
+    ...{ patienceMs: 20, isMounted: exists, writes: { volumesInUse } },
   })
   driver.hang('NodeStageVolume')
   const late = { message: 'driver disk.example.com takes longer than usual to mount the volume' }
@@ -185,4 +187,35 @@ test('what a driver has left in the place of a mount is never removed', async (t
   t.equal(await readFile(join(target('a'), 'data'), 'utf8'), 'x')
   t.same(await own.podUIDs(), ['a'])
   t.equal(driver.calls.at(-1)?.name, 'NodeUnpublishVolume')
+})
+
+test('a volume that its driver attaches is in use from before the first call until it is unstaged, also after a restart', async (t) => {
+  const { driver, volumes, volumesInUse, names } = await machine(t)
+  const seen: unknown[] = []
+  volumesInUse.onChange((now) => seen.push([now, names().length]))
+  const own = volumes()
+  await own.open()
+  t.same(volumesInUse.get(), [])
+  await own.place('a', claim({ volume: 'pv-2' }), mount({ handle: 'vol-2' }))
+  t.same(volumesInUse.get(), [], 'a driver that attaches nothing')
+  const name = 'kubernetes.io/csi/disk.example.com^vol-1'
+  seen.length = 0
+  await own.place('a', claim(), mount({ isAttachable: true }))
+  t.same(seen[0], [[name], 2], 'it is reported before it is staged')
+  driver.fail('NodeUnstageVolume', 13, 'busy')
+  await own.remove('a')
+  t.same(volumesInUse.get(), [name], 'it is still staged')
+  driver.heal()
+  volumesInUse.set(undefined)
+  const next = volumes()
+  await next.open()
+  t.same(volumesInUse.get(), [name])
+  await next.release()
+  t.same(volumesInUse.get(), [])
+  driver.fail('NodeStageVolume', 3, 'no')
+  await t.rejects(next.place('a', claim(), mount({ isAttachable: true })))
+  t.same(volumesInUse.get(), [name], 'the stage is undone first')
+  driver.heal()
+  await next.release()
+  t.same(volumesInUse.get(), [])
 })

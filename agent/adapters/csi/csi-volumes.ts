@@ -2,6 +2,8 @@
  * Volumes of CSI drivers: staged once for the machine and published for each pod, in the order of the kubelet, and the way back
  * (pkg/volume/csi). All calls for one volume of a driver are made one after another.
  */
+import { csiVolumeName } from '../../../api/storage/volume-names.ts'
+import type { Cell } from '../../../daemon/cell.ts'
 import { turnsByKey } from '../../../daemon/limits/turns-by-key.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { driverNotFound } from '../../pods/volumes/csi/csi-driver-words.ts'
@@ -9,7 +11,7 @@ import type { CsiMount } from '../../pods/volumes/csi/csi-mount.ts'
 import { type ClaimVolume, VolumeError } from '../../pods/volumes/volume-store.ts'
 import { mountPoints } from '../disk/mounts.ts'
 import { csiCalls, csiKeyOf, type RegisteredDriver } from './csi-calls.ts'
-import { csiRecords, type PublishedVolume } from './csi-records.ts'
+import { type CsiRecords, csiRecords, type PublishedVolume, type StagedVolume } from './csi-records.ts'
 import { patientWork } from './patient-work.ts'
 
 export type CsiPlaced = {
@@ -27,6 +29,8 @@ export interface CsiVolumes {
   remove(podUID: string): Promise<void>
   /** Unstages what no pod has. */
   release(): Promise<void>
+  /** Reads what an earlier agent has left. Until then `volumesInUse` is undefined. */
+  open(): Promise<void>
   /** The pods that have something here. */
   podUIDs(): Promise<readonly string[]>
 }
@@ -36,6 +40,8 @@ export type CsiVolumesNeeds = {
   /** Distinguishes the agents of one machine. */
   readonly agent: string
   readonly driver: (name: string) => RegisteredDriver | undefined
+  /** Those that must stay attached to this machine: each from before its driver is called, until the driver has unmounted it. */
+  readonly writes: { readonly volumesInUse: Cell<readonly string[] | undefined> }
   readonly log: Log
   readonly isMounted?: (path: string) => Promise<boolean>
   readonly patienceMs?: number
@@ -50,6 +56,7 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
   const published = new Set<string>()
 
   const { publish, unpublish, unstage } = csiCalls({ records, driver: needs.driver, isMounted })
+  const inUse = volumesInUse(records, needs.writes.volumesInUse)
 
   const releaseAll = async () => {
     for (const volume of await records.staged()) {
@@ -57,21 +64,27 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
       // That of another driver is not kept waiting by one that hangs.
       const late = `driver ${volume.driver} takes longer than usual to unstage ${volume.handle}`
       await patient
-        .run(`unstage ${csiKeyOf(volume)}`, late, () => inTurn(csiKeyOf(volume), () => unstage(volume)))
+        .run(`unstage ${csiKeyOf(volume)}`, late, () =>
+          inTurn(csiKeyOf(volume), () => unstage(volume).finally(inUse.read)),
+        )
         .catch((error: unknown) => log.warn('Volume not unstaged', { ...volume, error }))
     }
+    await inUse.read()
   }
 
   return {
     async place(podUID, { volume }, csi) {
-      const own: PublishedVolume = { podUID, volume, driver: csi.driver, handle: csi.handle }
+      const { driver, handle, isAttachable } = csi
+      const own: PublishedVolume = { podUID, volume, driver, handle, ...(isAttachable && { attachable: true }) }
       const key = placeKey(podUID, volume)
       const target = records.targetOf(podUID, volume)
       if (!published.has(key)) {
         const isThere =
           (await records.published(podUID)).some((one) => one.volume === volume) && (await isMounted(target))
         const late = `driver ${csi.driver} takes longer than usual to mount the volume`
-        if (!isThere) await patient.run(key, late, () => inTurn(csiKeyOf(own), () => publish(own, csi)))
+        if (!isThere) {
+          await patient.run(key, late, () => inUse.during(own, () => inTurn(csiKeyOf(own), () => publish(own, csi))))
+        }
         published.add(key)
       }
       return { path: target, hasGroup: needs.driver(csi.driver)?.capabilities.mountsWithGroup === true }
@@ -96,7 +109,45 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
       if (failures.length > 0) throw failures[0]
     },
     release: releaseAll,
+    open: inUse.read,
     podUIDs: async () => [...new Set((await records.published()).map(({ podUID }) => podUID))],
+  }
+}
+
+/** Names of volumes, for the status of the node. */
+function volumesInUse(records: Pick<CsiRecords, 'published' | 'staged'>, cell: Cell<readonly string[] | undefined>) {
+  /** Not all of them have a record yet. */
+  const placing = new Map<string, number>()
+  let recorded: readonly string[] = []
+  const set = () => cell.set([...new Set([...recorded, ...placing.keys()])].sort())
+  const inTurn = turnsByKey()
+  // One after another: an earlier reading would be without what was placed since.
+  const read = () =>
+    inTurn('', async () => {
+      const found = [...(await records.published()), ...(await records.staged())]
+      recorded = found.flatMap((one) => (one.attachable ? [csiVolumeName(one)] : []))
+      set()
+    })
+  return {
+    read,
+    async during<T>(volume: StagedVolume, work: () => Promise<T>): Promise<T> {
+      if (!volume.attachable) return await work()
+      const name = csiVolumeName(volume)
+      const count = (by: 1 | -1) => {
+        const now = (placing.get(name) ?? 0) + by
+        if (now > 0) placing.set(name, now)
+        else placing.delete(name)
+      }
+      count(1)
+      set()
+      try {
+        return await work()
+      } finally {
+        await read()
+        count(-1)
+        set()
+      }
+    },
   }
 }
 
@@ -118,5 +169,6 @@ export const noCsiVolumes: CsiVolumes = {
   },
   remove: async () => undefined,
   release: async () => undefined,
+  open: async () => undefined,
   podUIDs: async () => [],
 }

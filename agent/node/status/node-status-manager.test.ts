@@ -207,3 +207,14 @@ test('the status waits for the pressures and for the health of the machine', asy
   await pi.clock.settle()
   t.match(pi.ready(), { status: 'False', message: 'The disk is broken' })
 })
+
+test('a volume that is in use is reported at once, and nothing of volumes before they are read', async (t) => {
+  const pi = node(t)
+  await pi.clock.settle()
+  t.notOk(Object.hasOwn(pi.controlPlane.statuses.at(-1) ?? {}, 'volumesInUse'))
+  for (const volumes of [['kubernetes.io/csi/d^h'], []]) {
+    pi.board.volumesInUse.set(volumes)
+    await pi.clock.settle()
+    t.same(pi.controlPlane.statuses.at(-1)?.volumesInUse, volumes)
+  }
+})

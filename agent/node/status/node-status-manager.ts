@@ -36,6 +36,7 @@ export type NodeStatusNeeds = {
     readonly runtime: Pick<RuntimeHealth, 'isChecked' | 'problems' | 'info' | 'images' | 'onChange'>
     readonly shutdownConditions: Reader<readonly MachineCondition[]>
     readonly networkConditions: Reader<readonly MachineCondition[]>
+    readonly volumesInUse: Reader<readonly string[] | undefined>
     /** Without a notification of its own: a node that reports NotReady before its leave loses its pods. See `departureReported`. */
     readonly goingDown: Pick<Reader<Departing | undefined>, 'get'>
     readonly departureReported: Reader<Departing | undefined>
@@ -86,7 +87,10 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   let addresses: readonly NodeAddress[] = []
   let addressFailure: string | undefined
   const { shutdownConditions, networkConditions } = reads
-  const inputs = [reads.pressures, reads.machineHealth, shutdownConditions, networkConditions, reads.departureReported]
+  const inputs = [
+    ...[reads.pressures, reads.machineHealth, shutdownConditions, networkConditions, reads.departureReported],
+    reads.volumesInUse,
+  ]
   for (const input of inputs) input.onChange(wake.ring)
   runtime.onChange(wake.ring)
 
@@ -124,6 +128,7 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
       runtimeHandlers: runtime.info()?.handlers,
       images: runtime.images(),
       conditions,
+      volumesInUse: reads.volumesInUse.get(),
     })
     writes.nodeStatus.set(status)
     reportIfDue(status)

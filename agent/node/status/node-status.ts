@@ -18,6 +18,8 @@ export type NodeFacts = {
   readonly runtimeHandlers?: readonly EngineRuntime[] | undefined
   readonly images: readonly ImageReference[]
   readonly conditions: readonly NodeCondition[]
+  /** undefined: not known yet; those of the report before count. */
+  readonly volumesInUse?: readonly string[] | undefined
 }
 
 /** As the kubelet's, for clients that ask through `nodes/NODE:PORT/proxy`. Nothing listens on it. */
@@ -37,6 +39,7 @@ export function nodeStatus(facts: NodeFacts): NodeStatus {
       kubeProxyVersion: facts.agentVersion,
     },
     images: nodeImages(facts.images),
+    ...(facts.volumesInUse && { volumesInUse: facts.volumesInUse }),
     ...(facts.runtimeHandlers && { runtimeHandlers: facts.runtimeHandlers.map(nodeRuntimeHandler) }),
   }
 }

@@ -256,14 +256,14 @@ async function etcMounts(
 function notMounted(
   needs: ContainerStartNeeds,
   start: Start,
-  { volume, event, message }: Mounts & { readonly ok: false },
+  { volume, event, isQuiet, message }: Mounts & { readonly ok: false },
 ): void {
   if (volume === undefined || event === undefined) {
     problem(needs, start, 'CreateContainerConfigError', message)
     return
   }
   const { uid, pod, step } = start
-  if (needs.records.get(uid)?.startProblems.get(step.container.name)?.message !== event) {
+  if (!isQuiet && needs.records.get(uid)?.startProblems.get(step.container.name)?.message !== event) {
     needs.recordEvent(pod, { type: 'Warning', reason: 'FailedMount', message: event })
   }
   problem(needs, start, 'ContainerCreating', event)

@@ -14,7 +14,14 @@ type MountSources = EnvSources & VolumeSources
 export type Mounts =
   | { readonly ok: true; readonly mounts: readonly ContainerMount[] }
   /** `volume`: this one is not there yet, and `event` is the text of its Event. Without one, the container asks for what cannot be. */
-  | { readonly ok: false; readonly volume?: string; readonly event?: string; readonly message: string }
+  | {
+      readonly ok: false
+      readonly volume?: string
+      readonly event?: string
+      /** The controller records it. */
+      readonly isQuiet?: true
+      readonly message: string
+    }
 
 export async function containerMounts(
   pod: Pod,

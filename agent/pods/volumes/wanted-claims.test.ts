@@ -157,3 +157,21 @@ test('a container that starts again keeps the volume of a claim that is missing 
     event: 'MountVolume.SetUp failed for volume "pv" : path "/mnt/disk" does not exist',
   })
 })
+
+test('while a volume is not attached the pod waits without an Event of the node', async (t) => {
+  const driver = 'disk.example.com'
+  const csi = {
+    driver,
+    handle: 'h',
+    attachable: true,
+    notAttached: 'volume h is not attached for volume attachment csi-1',
+  }
+  const { path: _, ...volume } = local
+  const claims: readonly NodeClaim[] = [{ ...bound(), volume: { ...volume, source: 'other', csi } }]
+  const pod = aPod({ name: 'db-0', uid: 'u', spec: { volumes: [{ name: 'v', persistentVolumeClaim }] } })
+  const container = { name: 'main', image: 'i', volumeMounts: [{ name: 'v', mountPath: '/data' }] }
+  t.match(await containerMounts(pod, container, { ...others, claims }, fakeVolumes()), {
+    ...{ ok: false, isQuiet: true, message: csi.notAttached },
+    event: `MountVolume.WaitForAttach failed for volume "pv" : ${csi.notAttached}`,
+  })
+})

@@ -97,7 +97,7 @@ function wantedVolumeOf(
     if (isHeld) return failed(setUpFailed, inUseElsewhere)
     const isReadOnly = persistentVolumeClaim?.readOnly === true
     const found = csiMountOf(pod, { volume, csi: volume.csi, isReadOnly, secrets })
-    if ('message' in found) return failed(found.step, found.message)
+    if ('message' in found) return { ...failed(found.step, found.message), ...(found.isQuiet && { isQuiet: true }) }
     return { ok: true, value: { ...head, source: 'csi', path: '', ...found } }
   }
   if (source === 'other' || path === undefined) return failed(setUpFailed, 'no volume plugin matched')

@@ -27,7 +27,13 @@ export type VolumeSources = NamedSources &
 export type VolumeResult<T> =
   | { readonly ok: true; readonly value: T }
   /** `event`: the whole text of the Event, where it is not that of a failed MountVolume.SetUp. */
-  | { readonly ok: false; readonly message: string; readonly event?: string }
+  | {
+      readonly ok: false
+      readonly message: string
+      readonly event?: string
+      /** The controller records the Event. */
+      readonly isQuiet?: true
+    }
 
 const defaultFileMode = 0o644
 /** What a group that owns the volume may do with its files. */

@@ -156,3 +156,18 @@ test('conditions of others do not age a status, and one that is gone changes it'
   t.same([again(1_000), again(-500), again(239_499), again(239_500)], [true, true, true, false])
   t.equal(isUnchangedStatus(before, { ...before, conditions: before.conditions?.slice(0, 1) ?? [] }, nowMs), false)
 })
+
+test('volumes stay in use until the node reports that they are not, and where they are attached is not its report', async (t) => {
+  const before: NodeStatus = {
+    volumesInUse: ['kubernetes.io/csi/d^h'],
+    volumesAttached: [{ name: 'v', devicePath: '' }],
+  }
+  const after = (report: NodeStatus) => {
+    const { conditions: _, ...rest } = nodeStatusAfter(before, report, nowMs)
+    return rest
+  }
+  t.same(after({}), before, 'an agent that has started has not read them yet')
+  t.same(after({ volumesInUse: ['kubernetes.io/csi/d^i'] }), { ...before, volumesInUse: ['kubernetes.io/csi/d^i'] })
+  t.same(after({ volumesInUse: [], volumesAttached: [] }), { volumesAttached: before.volumesAttached })
+  t.same(nodeStatusAfter(undefined, { volumesInUse: [] }, nowMs), { conditions: [] })
+})

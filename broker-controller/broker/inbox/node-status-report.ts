@@ -23,7 +23,18 @@ export function nodeStatusAfter(before: NodeStatus | undefined, report: NodeStat
   const ready = present.find(({ type }) => type === 'Ready')
   const others = present.filter((condition) => !types.has(condition.type) && !isReported(condition, ready))
   const conditions = [...others.slice(0, mostForeignConditions), ...reported]
-  return { ...report, ...resourcesAfter(before, report), conditions }
+  return { ...ownFields(report), ...volumesAfter(before, report), ...resourcesAfter(before, report), conditions }
+}
+
+function ownFields({ volumesInUse: _, volumesAttached: __, ...fields }: NodeStatus): NodeStatus {
+  return fields
+}
+
+/** An agent that has started does not report the volumes that it has mounted before it has read them. Where they are attached others write. */
+function volumesAfter(before: NodeStatus | undefined, report: NodeStatus): NodeStatus {
+  const { volumesInUse = before?.volumesInUse ?? [] } = report
+  const volumesAttached = before?.volumesAttached
+  return { ...(volumesInUse.length > 0 && { volumesInUse }), ...(volumesAttached && { volumesAttached }) }
 }
 
 type Resources = Pick<NodeStatus, 'capacity' | 'allocatable'>

@@ -46,7 +46,9 @@ test('a driver is asked for the volume with the texts of its Secrets and what it
     message: 'fetching NodePublishSecretRef storage/other failed: secrets "other" not found',
   })
   t.match(wanted({ stageSecret: missing }), { step: 'MountVolume.MountDevice failed' })
-  t.same(wanted({ notAttached: 'why' }), { step: 'AttachVolume.Attach failed', message: 'why' })
+  const waits = { step: 'MountVolume.WaitForAttach failed', message: 'why', isQuiet: true }
+  t.same(wanted({ attachable: true, notAttached: 'why' }), waits, 'the controller records why')
+  t.match(wanted({ attachable: true }), { csi: { isAttachable: true } })
 })
 
 test('the files of a volume get the group by the policy of the driver', async (t) => {

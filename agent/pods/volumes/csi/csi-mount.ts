@@ -17,6 +17,8 @@ type Texts = { readonly [key: string]: string }
 export type CsiMount = {
   readonly driver: string
   readonly handle: string
+  /** It is detached from this machine when it is not used here. */
+  readonly isAttachable?: true
   /** '': that of the driver. */
   readonly fsType: string
   /** The first of the PersistentVolume. */

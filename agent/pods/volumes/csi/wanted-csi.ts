@@ -6,7 +6,8 @@ import { type ClaimVolume, setUpFailed } from '../volume-store.ts'
 import { type CsiMount, getsGroup, podInfo } from './csi-mount.ts'
 
 type Wanted = Required<Pick<ClaimVolume, 'csi'>> & Pick<ClaimVolume, 'group' | 'groupOnMismatch'>
-type Failed = { readonly step: string; readonly message: string }
+/** `isQuiet`: the controller records the Events. */
+type Failed = { readonly step: string; readonly message: string; readonly isQuiet?: true }
 type Named = { readonly namespace: string; readonly name: string }
 
 export type CsiFacts = {
@@ -18,7 +19,9 @@ export type CsiFacts = {
 
 export function csiMountOf(pod: Pod, { volume, csi, isReadOnly, secrets }: CsiFacts): Wanted | Failed {
   const { driver, handle, fsType, attributes = {}, accessModes = [], fsGroupPolicy, publishContext = {} } = csi
-  if (csi.notAttached !== undefined) return { step: 'AttachVolume.Attach failed', message: csi.notAttached }
+  if (csi.notAttached !== undefined) {
+    return { step: 'MountVolume.WaitForAttach failed', message: csi.notAttached, isQuiet: true }
+  }
   const stageSecrets = secretTexts('NodeStageSecretRef', csi.stageSecret, secrets)
   if ('missing' in stageSecrets) return { step: 'MountVolume.MountDevice failed', message: stageSecrets.missing }
   const publishSecrets = secretTexts('NodePublishSecretRef', csi.publishSecret, secrets)
@@ -29,6 +32,7 @@ export function csiMountOf(pod: Pod, { volume, csi, isReadOnly, secrets }: CsiFa
   const mount: CsiMount = {
     ...{ driver, handle, attributes, publishContext, fsType: fsType ?? '', readOnly: isReadOnly },
     ...(fsGroup !== undefined && { group: fsGroup }),
+    ...(csi.attachable && { isAttachable: true }),
     accessMode: accessModes[0] ?? 'ReadWriteOnce',
     mountOptions: volume.mountOptions ?? [],
     podAttributes: csi.podInfo ? podInfo(pod, false) : {},

@@ -4,7 +4,7 @@ import type { NodeCsiVolume } from '../../../../api/storage/node-claim.ts'
 import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
 import { shareOfVolume } from '../../../../api/storage/shares.ts'
 import type { VolumeAttachment } from '../../../../api/storage/volume-attachment.ts'
-import { attachmentName } from './attachment-name.ts'
+import { attachmentName } from '../../../store/attachment-name.ts'
 
 export type CsiSources = {
   readonly csiDriver?: (name: string) => CSIDriver | undefined
@@ -23,9 +23,8 @@ export function nodeCsiVolume(
   const { driver, volumeHandle: handle, fsType, volumeAttributes } = csi
   const { attachRequired = true, podInfoOnMount, fsGroupPolicy } = csiDriver?.(driver)?.spec ?? {}
   const [stageSecret, publishSecret] = [csi.nodeStageSecretRef, csi.nodePublishSecretRef].map(named)
-  const attached = attachRequired
-    ? attachmentState({ driver, handle }, attachment?.(attachmentName({ driver, handle, node: node ?? '' })))
-    : {}
+  const name = attachmentName({ driver, handle, node: node ?? '' })
+  const attached = attachRequired ? attachmentState({ handle, name }, attachment?.(name)) : {}
   return {
     ...{ driver, handle },
     ...(fsType && { fsType }),
@@ -35,6 +34,7 @@ export function nodeCsiVolume(
     ...(publishSecret && { publishSecret }),
     ...(podInfoOnMount && { podInfo: true }),
     ...(fsGroupPolicy && { fsGroupPolicy }),
+    ...(attachRequired && { attachable: true }),
     ...attached,
   }
 }
@@ -51,14 +51,13 @@ function named(reference: { readonly namespace?: string; readonly name?: string 
   return namespace === '' || name === '' ? undefined : { namespace, name }
 }
 
-/** As the kubelet waits for it (waitForVolumeAttachment in pkg/volume/csi/csi_attacher.go). */
+/** As the kubelet waits for it (WaitForAttach and verifyAttachmentStatus in pkg/volume/csi/csi_attacher.go). */
 function attachmentState(
-  { driver, handle }: Pick<NodeCsiVolume, 'driver' | 'handle'>,
+  { handle, name }: { readonly handle: string; readonly name: string },
   found: VolumeAttachment | undefined,
 ): Pick<NodeCsiVolume, 'notAttached' | 'publishContext'> {
   const { attached = false, attachmentMetadata, attachError } = found?.status ?? {}
   if (found?.metadata.deletionTimestamp !== undefined) return { notAttached: 'volume attachment is being deleted' }
   if (attached) return attachmentMetadata === undefined ? {} : { publishContext: attachmentMetadata }
-  const waited = `timed out waiting for external-attacher of ${driver} CSI driver to attach volume ${handle}`
-  return { notAttached: attachError?.message || waited }
+  return { notAttached: attachError?.message || `volume ${handle} is not attached for volume attachment ${name}` }
 }
