@@ -1,5 +1,6 @@
 /** The controllers of volumes and claims, with the index of pods that they share. */
 import type { Loop } from '../../../daemon/run.ts'
+import { attachDetach } from './attach/attach-detach.ts'
 import { type VolumeBackupNeeds, volumeBackups } from './backups/volume-backups.ts'
 import { claimPods } from './claim-pods.ts'
 import { type EphemeralClaimsNeeds, ephemeralClaims } from './ephemeral-claims.ts'
@@ -33,5 +34,6 @@ export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[]
     volumeMover(needs, pods),
     volumeBackups(needs, pods),
     volumeFill(needs),
+    attachDetach(needs, pods),
   ]
 }
