@@ -353,7 +353,6 @@ const VolumeSchema = object('core.v1.Volume', {
       }),
     ),
   ),
-  // Accepted by the API, as drivers may exist elsewhere; a node refuses inline volumes (`agent/pods/volumes/`).
   csi: pointer(
     [2, 28],
     optional(

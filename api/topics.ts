@@ -27,7 +27,7 @@ import {
   text,
 } from './schema.ts'
 import { SecretSchema } from './secret.ts'
-import { NodeClaimSchema } from './storage/node-claim.ts'
+import { NodeClaimSchema, NodeCsiDriverSchema } from './storage/node-claim.ts'
 import { StorageMessageSchema, VolumesMessageSchema } from './storage/volume-messages.ts'
 
 const topicPrefix = 'bramble/v1'
@@ -123,6 +123,8 @@ export const DesiredMessageSchema = object({
   services: optional(list(ServiceLinkSchema)),
   /** The claims that the pods use, with their volumes. */
   claims: optional(list(NodeClaimSchema)),
+  /** Those of volumes that the pods have inline. */
+  csiDrivers: optional(list(NodeCsiDriverSchema)),
   /** The machine is to restart, if it has this boot still. */
   reboot: optional(RebootRequestSchema),
   /** Which store this is from. */

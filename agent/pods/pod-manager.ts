@@ -258,6 +258,7 @@ function optionSources(
     configMaps: wanted.desired?.configMaps ?? nothing,
     secrets: wanted.desired?.secrets ?? nothing,
     claims: wanted.desired?.claims ?? nothing,
+    csiDrivers: wanted.desired?.csiDrivers ?? nothing,
   })
 }
 

@@ -10,6 +10,7 @@ export function secretsOf({ spec }: Pick<Pod, 'spec'>): ReadonlySet<string> {
     ...containers.flatMap((container) => (container.envFrom ?? []).map((from) => from.secretRef?.name)),
     ...containers.flatMap((container) => (container.env ?? []).map((one) => one.valueFrom?.secretKeyRef?.name)),
     ...volumes.map((volume) => volume.secret?.secretName),
+    ...volumes.map((volume) => volume.csi?.nodePublishSecretRef?.name),
     ...volumes.flatMap((volume) => (volume.projected?.sources ?? []).map((source) => source.secret?.name)),
   ])
 }

@@ -6,6 +6,18 @@ import { ShareSchema } from './shares.ts'
 
 const SecretNameSchema = object({ namespace: text, name: text })
 
+/** What a CSIDriver states about the mounts of its driver. */
+const csiDriverFacts = { podInfo: optional(bool), fsGroupPolicy: optional(text) }
+
+/** The CSIDriver of volumes that pods have inline. Without one they cannot be mounted. */
+export const NodeCsiDriverSchema = object({
+  name: text,
+  /** `volumeLifecycleModes`. */
+  modes: optional(list(text)),
+  ...csiDriverFacts,
+})
+export type NodeCsiDriver = Described<typeof NodeCsiDriverSchema>
+
 /** A volume of a CSI driver, with what the CSIDriver of that name states. */
 const NodeCsiVolumeSchema = object({
   driver: text,
@@ -16,8 +28,7 @@ const NodeCsiVolumeSchema = object({
   accessModes: optional(list(text)),
   stageSecret: optional(SecretNameSchema),
   publishSecret: optional(SecretNameSchema),
-  podInfo: optional(bool),
-  fsGroupPolicy: optional(text),
+  ...csiDriverFacts,
   /** Its driver attaches it to the node: it is detached when the node does not use it. */
   attachable: optional(bool),
   /** It is not attached to the node yet, in the words of the kubelet. */

@@ -54,12 +54,13 @@ export function csiCalls({ records, driver, isMounted }: CsiCallsNeeds): CsiCall
     const target = records.targetOf(volume.podUID, volume.volume)
     // Before the stage: one that no pod has is unstaged.
     await records.writePublished(volume)
+    const isStaged = capabilities.stages && !csi.isInline
     try {
-      if (capabilities.stages) await stage(volume, csi)
+      if (isStaged) await stage(volume, csi)
       await refused(setUpFailed, () =>
         client.publish({
           ...{ volumeId: csi.handle, targetPath: target, readonly: csi.readOnly, secrets: csi.publishSecrets },
-          ...(capabilities.stages && { stagingTargetPath: records.stagingOf(volume) }),
+          ...(isStaged && { stagingTargetPath: records.stagingOf(volume) }),
           ...{ publishContext: csi.publishContext, volumeContext: { ...csi.attributes, ...csi.podAttributes } },
           volumeCapability: volumeCapability(csi, capabilities),
         }),

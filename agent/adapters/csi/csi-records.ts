@@ -30,6 +30,7 @@ export type PublishedVolume = {
   readonly handle: string
   /** It is detached from this machine when it is not used here. */
   readonly attachable?: true
+  readonly isInline?: true
 }
 export type StagedVolume = Pick<PublishedVolume, 'driver' | 'handle' | 'attachable'>
 
@@ -73,9 +74,10 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
   return {
     targetOf,
     stagingOf,
-    writePublished: ({ podUID, volume, driver, handle, attachable }) =>
+    writePublished: ({ podUID, volume, driver, handle, attachable, isInline }) =>
       write(folderOf(podUID, volume), {
-        ...{ driverName: driver, volumeHandle: handle, specVolID: volume, volumeLifecycleMode: 'Persistent' },
+        ...{ driverName: driver, volumeHandle: handle, specVolID: volume },
+        volumeLifecycleMode: isInline ? 'Ephemeral' : 'Persistent',
         ...(attachable && { attachable }),
       }),
     async writeStaged(volume) {

@@ -219,3 +219,15 @@ test('a volume that its driver attaches is in use from before the first call unt
   await next.release()
   t.same(volumesInUse.get(), [])
 })
+
+test('an inline volume is published without a stage, and unpublished with its pod', async (t) => {
+  const { volumes, names, driver, target } = await machine(t)
+  const own = volumes()
+  await own.place('a', claim({ volume: 'v' }), mount({ handle: 'csi-1', isInline: true }))
+  t.same(names(), ['NodePublishVolume'])
+  t.match(driver.calls.at(-1)?.request, { volumeId: 'csi-1', stagingTargetPath: '', targetPath: target('a', 'v') })
+  const record = JSON.parse(await readFile(join(target('a', 'v'), '..', 'vol_data.json'), 'utf8'))
+  t.equal(record.volumeLifecycleMode, 'Ephemeral')
+  await volumes().remove('a')
+  t.same(names().slice(1), ['NodeUnpublishVolume'])
+})

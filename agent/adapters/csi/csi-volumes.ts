@@ -74,8 +74,12 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
 
   return {
     async place(podUID, { volume }, csi) {
-      const { driver, handle, isAttachable } = csi
-      const own: PublishedVolume = { podUID, volume, driver, handle, ...(isAttachable && { attachable: true }) }
+      const { driver, handle, isAttachable, isInline } = csi
+      const own: PublishedVolume = {
+        ...{ podUID, volume, driver, handle },
+        ...(isAttachable && { attachable: true }),
+        ...(isInline && { isInline }),
+      }
       const key = placeKey(podUID, volume)
       const target = records.targetOf(podUID, volume)
       if (!published.has(key)) {

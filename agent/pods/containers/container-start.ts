@@ -3,7 +3,7 @@ import type { ConfigMap } from '../../../api/config-map.ts'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
-import type { NodeClaim } from '../../../api/storage/node-claim.ts'
+import type { NodeClaim, NodeCsiDriver } from '../../../api/storage/node-claim.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import { endsAsDamaged } from '../images/image-damage.ts'
@@ -72,6 +72,7 @@ export type OptionSources = {
   readonly configMaps: readonly ConfigMap[]
   readonly secrets: readonly Secret[]
   readonly claims: readonly NodeClaim[]
+  readonly csiDrivers: readonly NodeCsiDriver[]
 }
 
 export type ContainerStartNeeds = PostStartNeeds & {

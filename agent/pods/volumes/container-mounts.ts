@@ -88,7 +88,7 @@ async function volumeNamed(
   if (volume === undefined) return { ok: false, message: 'the pod has no such volume' }
   const wanted = wantedVolume(pod, volume, sources)
   if (wanted.ok) return wanted
-  const earlier: WantedVolume = { name, kind: isClaim(volume) ? 'earlierClaim' : 'earlierFiles' }
+  const earlier: WantedVolume = { name, kind: isClaim(volume) || volume.csi ? 'earlierClaim' : 'earlierFiles' }
   const placed = await tried(() => store.place(pod.metadata.uid ?? '', earlier))
   return placed.ok ? { ok: true, value: earlier } : wanted
 }

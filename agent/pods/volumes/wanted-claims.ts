@@ -4,7 +4,7 @@ import type { Secret } from '../../../api/secret.ts'
 import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import type { NasShare } from '../../../api/storage/shares.ts'
-import { csiMountOf } from './csi/wanted-csi.ts'
+import { csiMountOf, type InlineSources, inlineCsiMount } from './csi/wanted-csi.ts'
 import { type MountedShare, shareUser } from './share-mount.ts'
 import { setUpFailed, type WantedVolume } from './volume-store.ts'
 import type { VolumeResult } from './wanted-volumes.ts'
@@ -19,6 +19,7 @@ export function isClaim({ persistentVolumeClaim, ephemeral }: Volume): boolean {
 export function isReadOnlyClaim(pod: Pod, volumeName: string, sources: { readonly claims?: readonly NodeClaim[] }) {
   const volume = pod.spec.volumes?.find(({ name }) => name === volumeName)
   if (volume?.nfs !== undefined) return volume.nfs.readOnly === true
+  if (volume?.csi !== undefined) return volume.csi.readOnly === true
   if (volume === undefined || !isClaim(volume)) return false
   const { mountOptions = [], share } = claimOf(pod, volume, sources.claims).found?.volume ?? {}
   const isReadOnly = mountOptions.includes('ro') || share?.readOnly === true
@@ -38,6 +39,25 @@ export function wantedShare(pod: Pod, name: string, nfs: NonNullable<Volume['nfs
     },
   }
 }
+
+/** A pod's own volume of a CSI driver. */
+export function wantedInline(
+  pod: Pod,
+  name: string,
+  { inline, sources }: { readonly inline: NonNullable<Volume['csi']>; readonly sources: InlineSources },
+): VolumeResult<WantedVolume> {
+  const found = inlineCsiMount(pod, { name, inline }, sources)
+  if ('message' in found) return notDone(name, found)
+  return { ok: true, value: { name, kind: 'claim', ...found } }
+}
+
+/** The text of the kubelet's Event. */
+function notDone(volume: string, { step, message, isQuiet }: CsiProblem): VolumeResult<never> {
+  const event = `${step} for volume "${volume}" : ${message}`
+  return { ok: false, message, event, ...(isQuiet && { isQuiet }) }
+}
+
+type CsiProblem = { readonly step: string; readonly message: string; readonly isQuiet?: true }
 
 export function wantedClaim(pod: Pod, volume: Volume, sources: ClaimSources): VolumeResult<WantedVolume> {
   const { name, namespace, isEphemeral, found } = claimOf(pod, volume, sources.claims)
@@ -77,9 +97,7 @@ function wantedVolumeOf(
   const { volume, secrets } = found
   const { pod: holder, accessModes = [], ...claim } = found.claim
   const { source, path, type = '', mountOptions = [], elsewhere } = volume
-  const failed = (step: string, message: string) => ({
-    ...{ ok: false as const, message, event: `${step} for volume "${volume.name}" : ${message}` },
-  })
+  const failed = (step: string, message: string) => notDone(volume.name, { step, message })
   if (elsewhere) return failed('MountVolume.NodeAffinity check failed', 'no matching NodeSelectorTerms')
   const head = {
     ...{ name, kind: 'claim' as const, uid: volume.uid, volume: volume.name, type },
@@ -97,7 +115,7 @@ function wantedVolumeOf(
     if (isHeld) return failed(setUpFailed, inUseElsewhere)
     const isReadOnly = persistentVolumeClaim?.readOnly === true
     const found = csiMountOf(pod, { volume, csi: volume.csi, isReadOnly, secrets })
-    if ('message' in found) return { ...failed(found.step, found.message), ...(found.isQuiet && { isQuiet: true }) }
+    if ('message' in found) return notDone(volume.name, found)
     return { ok: true, value: { ...head, source: 'csi', path: '', ...found } }
   }
   if (source === 'other' || path === undefined) return failed(setUpFailed, 'no volume plugin matched')

@@ -156,7 +156,7 @@ test('a volume of a kind that is not supported is refused by name', async (t) =>
   t.same(wanted({}), { ok: false, message: 'this kind of volume is not supported' })
   t.match(wanted({ csi: { driver: 'disk.example.com' } }), {
     ok: false,
-    message: /driver name disk\.example\.com not found in the list of registered CSI drivers$/,
+    message: /volume mode "Ephemeral" not supported by driver disk\.example\.com \(no CSIDriver object\)$/,
   })
   t.match(wanted({ projected: { sources: [] } }), { ok: true, value: { kind: 'files', files: [] } })
   t.match(wanted({ projected: {} }), { ok: true, value: { kind: 'files', files: [] } })

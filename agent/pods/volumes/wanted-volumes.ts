@@ -11,13 +11,14 @@ import {
   secretContents,
 } from '../options/named-data.ts'
 import { onlyUser } from '../options/security.ts'
-import { driverNotFound } from './csi/csi-driver-words.ts'
+import type { InlineSources } from './csi/wanted-csi.ts'
 import { type PodTokens, type TokenProjection, tokenId, tokenNeed } from './token-needs.ts'
 import type { VolumeFile, WantedVolume } from './volume-store.ts'
-import { isClaim, wantedClaim, wantedShare } from './wanted-claims.ts'
+import { isClaim, wantedClaim, wantedInline, wantedShare } from './wanted-claims.ts'
 
 export type VolumeSources = NamedSources &
-  DownwardSources & {
+  DownwardSources &
+  Pick<InlineSources, 'csiDrivers'> & {
     /** undefined: the controller has sent none. */
     readonly claims?: readonly NodeClaim[]
     /** undefined: this node requests none. */
@@ -53,7 +54,7 @@ export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): 
   if (hostPath !== undefined) {
     return { ok: true, value: { name, kind: 'hostPath', path: hostPath.path, type: hostPath.type ?? '' } }
   }
-  if (csi !== undefined) return { ok: false, message: driverNotFound(csi.driver) }
+  if (csi !== undefined) return wantedInline(pod, name, { inline: csi, sources })
   const parts: Found<readonly VolumeFile[]>[] = []
   const { defaultMode = defaultFileMode } = configMap ?? secret ?? downwardAPI ?? projected ?? {}
   if (configMap !== undefined) parts.push(mapFiles(pod, configMap, sources, defaultMode))

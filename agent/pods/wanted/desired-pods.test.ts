@@ -61,3 +61,12 @@ test('a pod that came, went or is another one has changed, and all have where no
   t.same(changedPods(undefined, before), ['map', 'key', 'elsewhere', 'plain'])
   t.end()
 })
+
+test('a CSIDriver or a Secret that changes is a change of the pods with an inline volume of it', async (t) => {
+  const csi = { driver: 'disk.example.com', nodePublishSecretRef: { name: 'key' } }
+  const inline = aPod({ name: 'inline', uid: 'inline', spec: { volumes: [{ name: 'v', csi }] } })
+  const now = { ...before, pods: [inline, plain], csiDrivers: [{ name: 'disk.example.com' }] }
+  t.same(changedPods(now, { ...now, csiDrivers: [{ name: 'disk.example.com', podInfo: true }] }), ['inline'])
+  t.same(changedPods(now, { ...now, csiDrivers: [...now.csiDrivers, { name: 'other.example.com' }] }), [])
+  t.same(changedPods(now, { ...now, secrets: [secret('key', 'b')] }), ['inline'])
+})

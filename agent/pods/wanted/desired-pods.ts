@@ -5,7 +5,7 @@ import type { ObjectMeta } from '../../../api/meta.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '../../../api/pod/static-pod.ts'
 import type { Pod } from '../../../api/pod.ts'
-import type { NodeClaim } from '../../../api/storage/node-claim.ts'
+import type { NodeClaim, NodeCsiDriver } from '../../../api/storage/node-claim.ts'
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 
 /**
@@ -92,19 +92,29 @@ export function changedPods(before: Desired | undefined, after: Desired): readon
   const configMaps = changedData(before.configMaps, after.configMaps)
   const secrets = changedData(before.secrets, after.secrets)
   const claims = changedData(dataOf(before.claims), dataOf(after.claims))
+  const drivers = changedData(driverData(before.csiDrivers), driverData(after.csiDrivers))
   return all.filter((uid) => {
     const pod = now.get(uid)
     if (pod === undefined || !isDeepStrictEqual(old.get(uid), pod)) return true
     return (
       (configMaps.size > 0 && refersTo(configMaps, pod, configMapsOf(pod))) ||
       (secrets.size > 0 && refersTo(secrets, pod, secretsOf(pod))) ||
-      (claims.size > 0 && refersTo(claims, pod, new Set(claimsOfPod(pod).map(({ name }) => name))))
+      (claims.size > 0 && refersTo(claims, pod, new Set(claimsOfPod(pod).map(({ name }) => name)))) ||
+      (drivers.size > 0 && (pod.spec.volumes ?? []).some(({ csi }) => csi && drivers.has(driverPath(csi.driver))))
     )
   })
 }
 
 function dataOf(claims: readonly NodeClaim[] = []): readonly Data[] {
   return claims.map((claim) => ({ ...claim, metadata: { namespace: claim.namespace, name: claim.name } }))
+}
+
+function driverData(drivers: readonly NodeCsiDriver[] = []): readonly Data[] {
+  return drivers.map((driver) => ({ ...driver, metadata: { name: driver.name } }))
+}
+
+function driverPath(name: string): string {
+  return podPath({ metadata: { name } })
 }
 
 type Data = { readonly metadata: ObjectMeta }

@@ -34,6 +34,7 @@ const boundPod = aPod({
     volumes: [
       { name: 'a', secret: { secretName: 'tls' } },
       { name: 'b', projected: { sources: [{ configMap: { name: 'site' } }] } },
+      { name: 'c', csi: { driver: 'disk.example.com', nodePublishSecretRef: { name: 'disk' } } },
     ],
     containers: [
       {
@@ -182,6 +183,7 @@ test('a node sees the pods that are bound to it, and what these name', async (t)
     [false, { namespace: 'other', resource: 'pods', name: 'web' }],
     [true, { ...here, resource: 'secrets', name: 'tls', verb: 'list' }],
     [true, { ...here, resource: 'secrets', name: 'registry' }],
+    [true, { ...here, resource: 'secrets', name: 'disk' }],
     [true, { ...here, resource: 'secrets', name: 'tls' }],
     [true, { ...here, resource: 'secrets', name: 'api-key', verb: 'watch' }],
     [true, { ...here, resource: 'configmaps', name: 'settings' }],

@@ -169,6 +169,16 @@ test('a node receives the ConfigMaps and Secrets of its pods, as far as they exi
   t.same(data({ pods: [using('web')], configMap: () => undefined, secret: () => undefined }), {}, 'they do not exist')
 })
 
+test('a node receives the Secret and the CSIDriver of an inline volume', async (t) => {
+  const csi = { driver: 'disk.example.com', nodePublishSecretRef: { name: 'tls' } }
+  const web = using('web', { spec: { volumes: [{ name: 'v', csi }] } })
+  const spec = { volumeLifecycleModes: ['Ephemeral'] }
+  const kind = { apiVersion: 'storage.k8s.io/v1', kind: 'CSIDriver' } as const
+  const csiDriver = (name: string) => ({ ...kind, metadata: { name }, spec })
+  const data = desiredContent('pi-1', inputs({ ...stored, pods: [web], csiDriver }))?.data
+  t.match(data, { secrets: [{ metadata: { name: 'tls' } }], csiDrivers: [{ name: csi.driver, modes: ['Ephemeral'] }] })
+})
+
 test('a pod that a node claimed gives it no data of others, whatever else runs there', async (t) => {
   const claimed = using('claimed', { annotations: { 'bramble.dev/learnt-from': 'pi-1' } })
   const data = (...pods: readonly ReturnType<typeof using>[]) =>

@@ -10,6 +10,7 @@ import type { DesiredMessage } from '../../../api/topics.ts'
 import { isAssigned, mayHave } from '../../store/checkpoints/checkpoint-data.ts'
 import type { ContentProver } from '../../store/checkpoints/content-proof.ts'
 import type { StoredObject } from '../../store/store.ts'
+import { inlineCsiDrivers } from './csi/node-csi-volume.ts'
 import { type DesiredPod, desiredPods, hasSamePods } from './desired-pods.ts'
 import { linkedServices } from './linked-services.ts'
 import { type NodeClaimSources, nodeClaims, secretsOfClaims } from './node-claims.ts'
@@ -28,6 +29,7 @@ export type DesiredContent = {
     | 'runtimeClasses'
     | 'services'
     | 'claims'
+    | 'csiDrivers'
     | 'reboot'
     | 'awaitsCheckpoint'
   >
@@ -111,6 +113,7 @@ function desiredData(
     return found === undefined ? [] : [{ name: className, handler: found.handler }]
   })
   const services = linkedServices(pods, servicesIn)
+  const csiDrivers = inlineCsiDrivers(pods, inputs)
   const podCIDR = podRangeOf(node)
   const reboot = node && pendingReboot(node)
   return {
@@ -121,6 +124,7 @@ function desiredData(
     ...(runtimeClasses.length > 0 && { runtimeClasses }),
     ...(services.length > 0 && { services }),
     ...(claims.length > 0 && { claims }),
+    ...(csiDrivers.length > 0 && { csiDrivers }),
     ...(reboot && { reboot }),
     ...(secrets.length > 0 && { secrets: secrets.map((one) => projectSecret(one, proofOf?.(one))) }),
   }

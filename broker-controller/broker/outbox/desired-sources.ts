@@ -75,12 +75,13 @@ export function desiredSources(
     dataChanged('secrets', metadata)
     for (const key of shareSecrets.claimsWith(keyText(metadata ?? {}))) claimChanged(key)
   })
+  const podsChanged = (hasChanged: (pod: StoredObject<'pods'>) => boolean) => {
+    for (const node of pods.nodeNames()) if (pods.of(node).some(hasChanged)) changed(node, 'content')
+  }
   // A class exists before its pods, and its handler never changes; one that is created again after them is rare.
   const classLoop = informer(needs, 'runtimeclasses', (present, previous) => {
     const name = (present ?? previous)?.metadata.name
-    for (const node of pods.nodeNames()) {
-      if (pods.of(node).some(({ spec }) => spec.runtimeClassName === name)) changed(node, 'content')
-    }
+    podsChanged(({ spec }) => spec.runtimeClassName === name)
   })
   const serviceLoop = informer(needs, 'services', (present, previous) => {
     for (const node of services.updateService(present, previous)) changed(node, 'content')
@@ -100,6 +101,7 @@ export function desiredSources(
   })
   const csi = csiObjects(needs, {
     driverChanged(name) {
+      podsChanged(({ spec }) => (spec.volumes ?? []).some(({ csi: inline }) => inline?.driver === name))
       for (const { spec } of volumeLoop.all()) {
         if (spec?.csi?.driver === name && spec?.claimRef !== undefined) claimChanged(keyText(spec.claimRef))
       }
@@ -116,8 +118,7 @@ export function desiredSources(
     servicesIn: services.servicesIn,
     claim: claimOf,
     volume: (name) => volumeLoop.get({ namespace: '', name }),
-    csiDriver: csi.csiDriver,
-    attachment: csi.attachment,
+    ...{ csiDriver: csi.csiDriver, attachment: csi.attachment },
     podsUsing: claimUsers.podsUsing,
     listed: Promise.all([
       ...[nodeLoop, podLoop, configMapLoop, secretLoop, classLoop].map(({ listed }) => listed),

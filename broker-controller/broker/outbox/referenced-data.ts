@@ -28,9 +28,10 @@ export function referencedData(pods: Iterable<Pod>): ReferencedData {
         add(secrets, valueFrom?.secretKeyRef?.name)
       }
     }
-    for (const { configMap, secret, projected } of spec.volumes ?? []) {
+    for (const { configMap, secret, projected, csi } of spec.volumes ?? []) {
       add(configMaps, configMap?.name)
       add(secrets, secret?.secretName)
+      add(secrets, csi?.nodePublishSecretRef?.name)
       for (const source of projected?.sources ?? []) {
         add(configMaps, source.configMap?.name)
         add(secrets, source.secret?.name)

@@ -4,7 +4,7 @@ import { aPod } from '../../../../api/testing/builders.ts'
 import { csiAccessMode, getsGroup, podInfo } from './csi-mount.ts'
 import { csiNodeDrivers, csiNodePatch, csiNodeWrites, topologyCollisions } from './node-drivers.ts'
 import { pluginProblem } from './plugin-problem.ts'
-import { csiMountOf } from './wanted-csi.ts'
+import { csiMountOf, inlineCsiMount } from './wanted-csi.ts'
 
 const pod = aPod({
   name: 'web',
@@ -49,6 +49,41 @@ test('a driver is asked for the volume with the texts of its Secrets and what it
   const waits = { step: 'MountVolume.WaitForAttach failed', message: 'why', isQuiet: true }
   t.same(wanted({ attachable: true, notAttached: 'why' }), waits, 'the controller records why')
   t.match(wanted({ attachable: true }), { csi: { isAttachable: true } })
+})
+
+test('an inline volume is of its pod alone, and only for drivers that allow it', async (t) => {
+  const inline = {
+    driver: 'disk.example.com',
+    volumeAttributes: { a: 'b' },
+    nodePublishSecretRef: { name: 's' },
+    readOnly: true,
+  }
+  const mine = secrets.map((one) => ({ ...one, metadata: { ...one.metadata, namespace: 'default' } }))
+  const mount = (driver: object | undefined, more: object = {}) =>
+    inlineCsiMount(
+      pod,
+      { name: 'v', inline: { ...inline, ...more } },
+      { csiDrivers: driver === undefined ? [] : [{ name: 'disk.example.com', ...driver }], secrets: mine },
+    )
+  const modes = ['Persistent', 'Ephemeral']
+  // sha256 of the UID of the pod and the name of the volume.
+  const handle = 'csi-b7db0ab0c772507a084f8906cf24f50b0b386c1bb0d233e1e1517aa7f5357a74'
+  t.match(mount({ modes, podInfo: true }), {
+    ...{ uid: 'uid-web.v', volume: 'v', source: 'csi', isForOnePod: false },
+    csi: {
+      ...{ handle, isInline: true, readOnly: true, attributes: { a: 'b' }, publishSecrets: { password: 'geheim' } },
+      ...{ accessMode: 'ReadWriteOnce', podAttributes: podInfo(pod, true), stageSecrets: {} },
+    },
+  })
+  t.match(mount({ modes, fsGroupPolicy: 'File' }, { readOnly: false }), { group: 7 })
+  t.equal(Object.hasOwn(mount({ modes }, { readOnly: false }), 'group'), false, 'it names no type of file system')
+  const refused =
+    'kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: volume mode "Ephemeral" not supported by driver disk.example.com'
+  t.match(mount({ modes: ['Persistent'] }), { message: `${refused} (only supports ["Persistent"])` })
+  t.match(mount(undefined), { step: 'MountVolume.SetUp failed', message: `${refused} (no CSIDriver object)` })
+  t.match(mount({ modes }, { nodePublishSecretRef: { name: 'other' } }), {
+    message: 'fetching NodePublishSecretRef default/other failed: secrets "other" not found',
+  })
 })
 
 test('the files of a volume get the group by the policy of the driver', async (t) => {

@@ -17,6 +17,8 @@ type Texts = { readonly [key: string]: string }
 export type CsiMount = {
   readonly driver: string
   readonly handle: string
+  /** It is a volume of the pod alone, and goes with it. */
+  readonly isInline?: true
   /** It is detached from this machine when it is not used here. */
   readonly isAttachable?: true
   /** '': that of the driver. */

@@ -1,7 +1,8 @@
-/** The volume of a claim that a CSI driver mounts → what its driver is asked for, or why it cannot be mounted. Pure. */
-import type { Pod } from '../../../../api/pod.ts'
+/** A volume that a CSI driver mounts, of a claim or inline in the pod → what its driver is asked for, or why it cannot be mounted. Pure. */
+import { createHash } from 'node:crypto'
+import type { Pod, Volume } from '../../../../api/pod.ts'
 import type { Secret } from '../../../../api/secret.ts'
-import type { NodeCsiVolume, NodeVolume } from '../../../../api/storage/node-claim.ts'
+import type { NodeCsiDriver, NodeCsiVolume, NodeVolume } from '../../../../api/storage/node-claim.ts'
 import { type ClaimVolume, setUpFailed } from '../volume-store.ts'
 import { type CsiMount, getsGroup, podInfo } from './csi-mount.ts'
 
@@ -15,9 +16,53 @@ export type CsiFacts = {
   readonly csi: NodeCsiVolume
   readonly isReadOnly: boolean
   readonly secrets: readonly Secret[]
+  readonly isInline?: true
 }
 
-export function csiMountOf(pod: Pod, { volume, csi, isReadOnly, secrets }: CsiFacts): Wanted | Failed {
+export type InlineSources = { readonly csiDrivers?: readonly NodeCsiDriver[]; readonly secrets: readonly Secret[] }
+
+/** As a volume of a claim that no other pod has: it is published without a stage (SetUpAt in pkg/volume/csi/csi_mounter.go). */
+export function inlineCsiMount(
+  pod: Pod,
+  { name, inline }: { readonly name: string; readonly inline: NonNullable<Volume['csi']> },
+  { csiDrivers = [], secrets }: InlineSources,
+): ClaimVolume | Failed {
+  const { driver, fsType, volumeAttributes, nodePublishSecretRef, readOnly = false } = inline
+  const { namespace = 'default', uid = '' } = pod.metadata
+  const found = csiDrivers.find((one) => one.name === driver)
+  const { modes = [], podInfo: hasPodInfo, fsGroupPolicy } = found ?? {}
+  if (!modes.includes('Ephemeral')) {
+    const only = modes.map((mode) => JSON.stringify(mode)).join(' ')
+    const why = found === undefined ? 'no CSIDriver object' : `only supports [${only}]`
+    const refused = `volume mode "Ephemeral" not supported by driver ${driver} (${why})`
+    return {
+      step: setUpFailed,
+      message: `kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: ${refused}`,
+    }
+  }
+  const csi: NodeCsiVolume = {
+    ...{ driver, handle: inlineHandle(uid, name), accessModes: ['ReadWriteOnce'] },
+    ...(fsType !== undefined && { fsType }),
+    ...(volumeAttributes !== undefined && { attributes: volumeAttributes }),
+    ...(nodePublishSecretRef?.name && { publishSecret: { namespace, name: nodePublishSecretRef.name } }),
+    ...(hasPodInfo && { podInfo: true }),
+    ...(fsGroupPolicy !== undefined && { fsGroupPolicy }),
+  }
+  const volume: NodeVolume = { name, uid: `${uid}.${name}`, source: 'other' }
+  const mount = csiMountOf(pod, { volume, csi, isReadOnly: readOnly, secrets, isInline: true })
+  if ('message' in mount) return mount
+  return {
+    ...{ uid: volume.uid, volume: name, source: 'csi', path: '', type: '', claim: '', isForOnePod: false },
+    ...mount,
+  }
+}
+
+/** makeVolumeHandle in pkg/volume/csi. */
+function inlineHandle(podUID: string, volume: string): string {
+  return `csi-${createHash('sha256').update(`${podUID}${volume}`).digest('hex')}`
+}
+
+export function csiMountOf(pod: Pod, { volume, csi, isReadOnly, secrets, isInline }: CsiFacts): Wanted | Failed {
   const { driver, handle, fsType, attributes = {}, accessModes = [], fsGroupPolicy, publishContext = {} } = csi
   if (csi.notAttached !== undefined) {
     return { step: 'MountVolume.WaitForAttach failed', message: csi.notAttached, isQuiet: true }
@@ -33,9 +78,10 @@ export function csiMountOf(pod: Pod, { volume, csi, isReadOnly, secrets }: CsiFa
     ...{ driver, handle, attributes, publishContext, fsType: fsType ?? '', readOnly: isReadOnly },
     ...(fsGroup !== undefined && { group: fsGroup }),
     ...(csi.attachable && { isAttachable: true }),
+    ...(isInline && { isInline }),
     accessMode: accessModes[0] ?? 'ReadWriteOnce',
     mountOptions: volume.mountOptions ?? [],
-    podAttributes: csi.podInfo ? podInfo(pod, false) : {},
+    podAttributes: csi.podInfo ? podInfo(pod, isInline === true) : {},
     ...{ stageSecrets: stageSecrets.texts, publishSecrets: publishSecrets.texts },
   }
   return { csi: mount, ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }) }

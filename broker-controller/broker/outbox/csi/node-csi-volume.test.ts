@@ -1,9 +1,10 @@
 import { test } from 'tap'
 import type { CSIDriverSpec } from '../../../../api/storage/csi-driver.ts'
 import type { VolumeAttachment } from '../../../../api/storage/volume-attachment.ts'
+import { aPod } from '../../../../api/testing/builders.ts'
 import { attachmentName } from '../../../store/attachment-name.ts'
 import { aStoredVolume } from '../../../testing/volume-objects.ts'
-import { nodeCsiVolume, secretsOfCsi } from './node-csi-volume.ts'
+import { inlineCsiDrivers, nodeCsiVolume, secretsOfCsi } from './node-csi-volume.ts'
 
 const csi = {
   ...{ driver: 'disk.example.com', volumeHandle: 'h', fsType: 'ext4', volumeAttributes: { a: 'b' } },
@@ -52,4 +53,19 @@ test('a volume that must be attached waits for its VolumeAttachment, also withou
   t.same(state({ attached: true }), [undefined, undefined])
   const deletionTimestamp = '2026-01-01T00:00:00Z'
   t.same(state({ attached: true }, { deletionTimestamp }), ['volume attachment is being deleted', undefined])
+})
+
+test('a node receives the CSIDrivers of volumes that its pods have inline', async (t) => {
+  const pod = (...drivers: readonly string[]) =>
+    aPod({ spec: { volumes: drivers.map((one) => ({ name: one, csi: { driver: one } })) } })
+  const known = { 'a.example.com': {}, 'b.example.com': { volumeLifecycleModes: ['Ephemeral'], podInfoOnMount: true } }
+  const csiDriver = (one: string) => {
+    const spec = new Map<string, CSIDriverSpec>(Object.entries(known)).get(one)
+    return spec && driver(spec)()
+  }
+  t.same(inlineCsiDrivers([pod('b.example.com', 'a.example.com'), pod('b.example.com', 'none')], { csiDriver }), [
+    { name: 'a.example.com', modes: ['Persistent'] },
+    { name: 'b.example.com', modes: ['Ephemeral'], podInfo: true },
+  ])
+  t.same(inlineCsiDrivers([aPod()], { csiDriver }), [])
 })

@@ -1,6 +1,7 @@
 /** A PersistentVolume of a CSI driver, as a node receives it. Pure. */
-import type { CSIDriver } from '../../../../api/storage/csi-driver.ts'
-import type { NodeCsiVolume } from '../../../../api/storage/node-claim.ts'
+import type { Pod } from '../../../../api/pod.ts'
+import type { CSIDriver, CSIDriverSpec } from '../../../../api/storage/csi-driver.ts'
+import type { NodeCsiDriver, NodeCsiVolume } from '../../../../api/storage/node-claim.ts'
 import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
 import { shareOfVolume } from '../../../../api/storage/shares.ts'
 import type { VolumeAttachment } from '../../../../api/storage/volume-attachment.ts'
@@ -21,7 +22,8 @@ export function nodeCsiVolume(
   const { csi, accessModes } = volume.spec ?? {}
   if (csi === undefined || shareOfVolume(volume) !== undefined) return undefined
   const { driver, volumeHandle: handle, fsType, volumeAttributes } = csi
-  const { attachRequired = true, podInfoOnMount, fsGroupPolicy } = csiDriver?.(driver)?.spec ?? {}
+  const spec = csiDriver?.(driver)?.spec ?? {}
+  const { attachRequired = true } = spec
   const [stageSecret, publishSecret] = [csi.nodeStageSecretRef, csi.nodePublishSecretRef].map(named)
   const name = attachmentName({ driver, handle, node: node ?? '' })
   const attached = attachRequired ? attachmentState({ handle, name }, attachment?.(name)) : {}
@@ -32,11 +34,25 @@ export function nodeCsiVolume(
     ...(accessModes !== undefined && { accessModes }),
     ...(stageSecret && { stageSecret }),
     ...(publishSecret && { publishSecret }),
-    ...(podInfoOnMount && { podInfo: true }),
-    ...(fsGroupPolicy && { fsGroupPolicy }),
+    ...mountFacts(spec),
     ...(attachRequired && { attachable: true }),
     ...attached,
   }
+}
+
+/** The CSIDrivers of volumes that these pods have inline, by name. */
+export function inlineCsiDrivers(pods: readonly Pod[], { csiDriver }: CsiSources): readonly NodeCsiDriver[] {
+  const names = new Set(pods.flatMap(({ spec }) => (spec.volumes ?? []).flatMap(({ csi }) => csi?.driver ?? [])))
+  return [...names].sort().flatMap((name) => {
+    const found = csiDriver?.(name)
+    if (found === undefined) return []
+    const { volumeLifecycleModes: modes = ['Persistent'], ...spec } = found.spec ?? {}
+    return [{ name, modes, ...mountFacts(spec) }]
+  })
+}
+
+function mountFacts({ podInfoOnMount, fsGroupPolicy }: CSIDriverSpec) {
+  return { ...(podInfoOnMount && { podInfo: true }), ...(fsGroupPolicy && { fsGroupPolicy }) }
 }
 
 /** The Secrets that the node needs for it, as `namespace/name`. */
