@@ -38,8 +38,11 @@ import { checkpointOf, type LastDesired, podUpdates } from './sync/pod-updates.t
 import { podWorkers } from './sync/pod-workers.ts'
 import { relist } from './sync/relist.ts'
 import { syncPod } from './sync/sync-pod.ts'
+import { driverTokens } from './volumes/driver-tokens.ts'
+import { republishLoop } from './volumes/republish-loop.ts'
 import { silentVolumes } from './volumes/silent-volumes.ts'
 import { tokenManager } from './volumes/token-manager.ts'
+import type { DriverTokensOf } from './volumes/token-needs.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 import { lastAddresses } from './wanted/pod-addresses.ts'
 import { checkpointWriter, type PodCheckpoint } from './wanted/pod-checkpoint.ts'
@@ -175,7 +178,9 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     records.update(uid, onDesiredChanged)
     again(uid)
   }
-  const tokens = tokenManager({ ...needs, changed: tokenChanged }, { renewalMs: settings.tokenRenewalMs })
+  const tokensOfDriver: DriverTokensOf = (pod, volume) => driverTokens(pod, volume, wanted.desired ?? {})
+  const tokenNeeds = { ...needs, driverTokens: tokensOfDriver, changed: tokenChanged }
+  const tokens = tokenManager(tokenNeeds, { renewalMs: settings.tokenRenewalMs })
   const execute = stepExecutors({
     ...needs,
     records,
@@ -197,6 +202,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const parts = { ...shared, images, execute, sources, tokens, prober: probes, gate, isolation, date, updates }
   const sync = syncPod({ ...parts, hostIP: node.hostIP, otherHostIP: node.otherHostIP, keptDead: settings.keptDead })
   const silent = silentVolumes({ ...shared, checkMs: resyncMs })
+  const republishing = republishLoop(shared, { everyMs: resyncMs })
   const syncAll = () => workers.add(wanted.oldestFirst([...wanted.all.keys(), ...records.entries.keys()]))
   // Once the engine answers again, retries after failures need not wait any longer.
   const listener = { relist: () => relist(parts), changed: (uid: string) => workers.add([uid]), opened: syncAll }
@@ -214,6 +220,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
         probes.run(signal),
         engine.run(listener, signal),
         silent.run(signal),
+        republishing.run(signal),
         checkpoints.run(signal),
       ])
     },

@@ -1,13 +1,20 @@
 /** A claim that pods of a node use, as the node receives it with them: only what it needs to mount the volume. */
 import { hardwareIdentityAnnotation } from '../node/hardware-identity.ts'
 import type { Node } from '../node.ts'
-import { bool, type Described, list, mapOf, object, oneOf, optional, text } from '../schema.ts'
+import { bool, type Described, integer, list, mapOf, object, oneOf, optional, text } from '../schema.ts'
 import { ShareSchema } from './shares.ts'
 
 const SecretNameSchema = object({ namespace: text, name: text })
 
 /** What a CSIDriver states about the mounts of its driver. */
-const csiDriverFacts = { podInfo: optional(bool), fsGroupPolicy: optional(text) }
+const csiDriverFacts = {
+  podInfo: optional(bool),
+  fsGroupPolicy: optional(text),
+  /** `tokenRequests`: tokens of the pod's service account that the driver receives with each mount. */
+  tokens: optional(list(object({ audience: text, expirationSeconds: optional(integer) }))),
+  /** `requiresRepublish`: it is asked for the mount again and again while the pod runs. */
+  republish: optional(bool),
+}
 
 /** The CSIDriver of volumes that pods have inline. Without one they cannot be mounted. */
 export const NodeCsiDriverSchema = object({

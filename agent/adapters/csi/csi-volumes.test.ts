@@ -231,3 +231,26 @@ test('an inline volume is published without a stage, and unpublished with its po
   await volumes().remove('a')
   t.same(names().slice(1), ['NodeUnpublishVolume'])
 })
+
+test('a driver that asks for it is asked again once a minute, and what it has mounted stays if it refuses', async (t) => {
+  const { kubelet, driver, registered, volumesInUse, names } = await machine(t)
+  let nowMs = 0
+  const own = csiVolumes({
+    ...{ kubeletDirectory: kubelet, agent: 'a', log: quietLog(t), driver: (name: string) => registered.get(name) },
+    ...{ patienceMs: 60_000, isMounted: exists, writes: { volumesInUse }, monotonicMs: () => nowMs },
+  })
+  const again = (token: string) => own.place('a', claim(), mount({ republish: true, podAttributes: { token } }))
+  await again('one')
+  await again('one')
+  t.same(names(), ['NodeStageVolume', 'NodePublishVolume'])
+  nowMs = 60_000
+  await again('two')
+  t.same(names().slice(2), ['NodePublishVolume'])
+  t.match(driver.calls.at(-1)?.request, { volumeContext: { token: 'two' } })
+  nowMs = 120_000
+  driver.fail('NodePublishVolume', 13, 'expired')
+  await t.rejects(again('three'), { message: /expired/ })
+  t.same(await own.podUIDs(), ['a'])
+  await own.place('a', claim(), mount())
+  t.equal(names().length, 4, 'others are asked once')
+})

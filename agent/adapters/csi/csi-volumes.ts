@@ -45,15 +45,20 @@ export type CsiVolumesNeeds = {
   readonly log: Log
   readonly isMounted?: (path: string) => Promise<boolean>
   readonly patienceMs?: number
+  readonly monotonicMs?: () => number
 }
+
+/** The kubelet asks again with each sync of the pod, about once a minute. The syncs of this agent are not exactly that far apart. */
+const republishMs = 50_000
 
 export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
   const { kubeletDirectory, agent, log, isMounted = isMountPoint, patienceMs = 2_000 } = needs
+  const { monotonicMs = () => performance.now() } = needs
   const records = csiRecords(kubeletDirectory, agent)
   const inTurn = turnsByKey()
   const patient = patientWork(patienceMs)
-  /** Since this agent started. A call that is repeated afterwards changes nothing. */
-  const published = new Set<string>()
+  /** When, since this agent started. A call that is repeated afterwards changes nothing. */
+  const published = new Map<string, number>()
 
   const { publish, unpublish, unstage } = csiCalls({ records, driver: needs.driver, isMounted })
   const inUse = volumesInUse(records, needs.writes.volumesInUse)
@@ -82,14 +87,19 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
       }
       const key = placeKey(podUID, volume)
       const target = records.targetOf(podUID, volume)
-      if (!published.has(key)) {
+      const lastMs = published.get(key)
+      if (lastMs === undefined) {
         const isThere =
           (await records.published(podUID)).some((one) => one.volume === volume) && (await isMounted(target))
         const late = `driver ${csi.driver} takes longer than usual to mount the volume`
         if (!isThere) {
           await patient.run(key, late, () => inUse.during(own, () => inTurn(csiKeyOf(own), () => publish(own, csi))))
         }
-        published.add(key)
+        published.set(key, monotonicMs())
+      } else if (csi.republish && monotonicMs() - lastMs >= republishMs) {
+        published.set(key, monotonicMs())
+        const late = `driver ${csi.driver} takes longer than usual to mount the volume again`
+        await patient.run(`again ${key}`, late, () => inTurn(csiKeyOf(own), () => publish(own, csi)))
       }
       return { path: target, hasGroup: needs.driver(csi.driver)?.capabilities.mountsWithGroup === true }
     },

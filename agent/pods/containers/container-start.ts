@@ -39,8 +39,9 @@ import {
   RuntimeError,
 } from '../runtime/runtime.ts'
 import { containerMounts, type Mounts } from '../volumes/container-mounts.ts'
+import { driverTokens } from '../volumes/driver-tokens.ts'
 import type { TokenManager } from '../volumes/token-manager.ts'
-import { tokenNeeds } from '../volumes/token-needs.ts'
+import { type DriverTokensOf, tokenNeeds } from '../volumes/token-needs.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import type { DeviceAllocator } from './devices.ts'
@@ -150,10 +151,12 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<Created
     return void notCreated(needs, start, { reason: 'ImageDamaged', message: damage }, damagedMs)
   }
   const tokens = await needs.tokens.of(pod)
-  if ([...tokenNeeds(pod, container).keys()].some((id) => !tokens.has(id))) {
+  const current = needs.sources()
+  const ofDriver: DriverTokensOf = (one, volume) => driverTokens(one, volume, current)
+  if ([...tokenNeeds(pod, ofDriver, container).keys()].some((id) => !tokens.has(id))) {
     return void notCreated(needs, start, { reason: 'ContainerCreating', message: '' }, tokenMs)
   }
-  const sources = { ...needs.sources(), podIP: sandbox.ip, otherPodIP: sandbox.ipv6, tokens }
+  const sources = { ...current, podIP: sandbox.ip, otherPodIP: sandbox.ipv6, tokens }
   if (!sources.isNodeKnown && asksOfNode(pod, container)) {
     return void notCreated(needs, start, { reason: 'ContainerCreating', message: '' }, nodeKnownMs)
   }

@@ -11,7 +11,8 @@ import {
 } from '../record/pod-record.ts'
 import { elapsedMs } from '../record/trusted-time.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
-import { refreshFiles } from '../volumes/container-mounts.ts'
+import { refreshFiles, republish } from '../volumes/container-mounts.ts'
+import { needsRepublish } from '../volumes/driver-tokens.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import { foundPod, networkSandbox } from './found-pod.ts'
 import type { SyncPodNeeds } from './sync-needs.ts'
@@ -50,18 +51,24 @@ export function observeProbes(
   records.update(uid, (record) => onProbed(record, prober.vitals(uid)))
 }
 
-/** Writes the files of its volumes again if the pod, its ConfigMaps, Secrets or tokens changed. */
+/** Writes the files of its volumes again if the pod, its ConfigMaps, Secrets or tokens changed, and has drivers mount theirs again. */
 export async function refreshVolumes(uid: string, pod: Pod, needs: SyncPodNeeds): Promise<void> {
   const sources = needs.sources()
   const tokens = await needs.tokens.of(pod)
+  const current = { ...sources, podIP: undefined, tokens }
   const from = [pod, sources.configMaps, sources.secrets, tokens]
-  if (from.every((value, index) => value === needs.records.get(uid)?.volumesFrom[index])) return
-  try {
-    await refreshFiles(pod, { ...sources, podIP: undefined, tokens }, needs.volumes)
-    needs.records.update(uid, (record) => onVolumesWritten(record, from))
-  } catch (error) {
-    needs.log.warn('Cannot update the files of a volume', { pod: podPath(pod), error })
+  if (!from.every((value, index) => value === needs.records.get(uid)?.volumesFrom[index])) {
+    try {
+      await refreshFiles(pod, current, needs.volumes)
+      needs.records.update(uid, (record) => onVolumesWritten(record, from))
+    } catch (error) {
+      needs.log.warn('Cannot update the files of a volume', { pod: podPath(pod), error })
+    }
   }
+  if (!needsRepublish(pod, sources)) return
+  await republish(pod, current, needs.volumes).catch((error: unknown) =>
+    needs.log.warn('Volume not mounted again', { pod: podPath(pod), error }),
+  )
 }
 
 /**

@@ -61,10 +61,21 @@ export async function containerMounts(
 
 /** Writes the files of a running pod from its current ConfigMaps and Secrets. Files of a missing one stay. */
 export async function refreshFiles(pod: Pod, sources: MountSources, store: VolumeStore): Promise<void> {
+  await placeAgain(pod, sources, { store, isMeant: ({ kind }) => kind === 'files' })
+}
+
+/** Has the volumes mounted again whose drivers ask for that (`requiresRepublish`). What was mounted before stays if that fails. */
+export async function republish(pod: Pod, sources: MountSources, store: VolumeStore): Promise<void> {
+  await placeAgain(pod, sources, { store, isMeant: (one) => one.kind === 'claim' && one.csi?.republish === true })
+}
+
+type Again = { readonly store: VolumeStore; readonly isMeant: (volume: WantedVolume) => boolean }
+
+async function placeAgain(pod: Pod, sources: MountSources, { store, isMeant }: Again): Promise<void> {
   for (const volume of pod.spec.volumes ?? []) {
     if (!isMounted(pod, volume.name)) continue
     const wanted = wantedVolume(pod, volume, sources)
-    if (wanted.ok && wanted.value.kind === 'files') await store.place(pod.metadata.uid ?? '', wanted.value)
+    if (wanted.ok && isMeant(wanted.value)) await store.place(pod.metadata.uid ?? '', wanted.value)
   }
 }
 

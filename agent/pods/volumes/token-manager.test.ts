@@ -33,6 +33,7 @@ function world(t: Test, volumes = fakeVolumes()) {
       },
     },
     volumes,
+    driverTokens: () => [],
     changed: (uid: string) => changed.push(uid),
     clock,
     random: () => 0.5,

@@ -12,12 +12,13 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import { podPath } from '../wanted/desired-pods.ts'
-import { type PodTokens, renewalInMs, type TokenNeed, tokenNeeds } from './token-needs.ts'
+import { type DriverTokensOf, type PodTokens, renewalInMs, type TokenNeed, tokenNeeds } from './token-needs.ts'
 import type { VolumeStore } from './volume-store.ts'
 
 export type TokenManagerNeeds = {
   readonly api: Pick<ApiClient, 'post'>
   readonly volumes: Pick<VolumeStore, 'saveToken' | 'savedToken'>
+  readonly driverTokens: DriverTokensOf
   /** Called when a token of the pod arrived, and when the first request for it failed. */
   readonly changed: (uid: string) => void
   readonly clock: Clock
@@ -127,7 +128,7 @@ export function tokenManager(needs: TokenManagerNeeds, { renewalMs }: { readonly
     name: 'tokens',
     async of(pod) {
       const uid = pod.metadata.uid ?? ''
-      for (const [id, need] of tokenNeeds(pod)) {
+      for (const [id, need] of tokenNeeds(pod, needs.driverTokens)) {
         if (held.get(uid, id) === undefined) await take(pod, uid, id, need)
       }
       return held.of(uid)

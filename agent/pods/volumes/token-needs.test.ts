@@ -3,6 +3,7 @@ import type { Volume } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { renewalInMs, tokenId, tokenNeed, tokenNeeds } from './token-needs.ts'
 
+const none = () => []
 const hourMs = 3600_000
 const need = { audience: '', expirationSeconds: 3600 }
 const tokenOf = (claims: unknown) => `h.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.s`
@@ -44,10 +45,10 @@ test('a pod needs the tokens of the volumes that its containers mount', async (t
     },
   })
   const audiences = (needs: ReturnType<typeof tokenNeeds>) => [...needs.values()].map(({ audience }) => audience)
-  t.same(audiences(tokenNeeds(pod)), ['a', 'b', 'c'])
-  t.same(audiences(tokenNeeds(pod, init)), ['a'])
-  t.same(audiences(tokenNeeds(pod, main)), ['b', 'c'])
-  t.same(audiences(tokenNeeds(aPod())), [])
+  t.same(audiences(tokenNeeds(pod, none)), ['a', 'b', 'c'])
+  t.same(audiences(tokenNeeds(pod, none, init)), ['a'])
+  t.same(audiences(tokenNeeds(pod, none, main)), ['b', 'c'])
+  t.same(audiences(tokenNeeds(aPod(), none)), [])
 })
 
 test('a token is identified by its audience and its life', async (t) => {

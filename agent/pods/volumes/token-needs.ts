@@ -26,11 +26,21 @@ export function tokenNeed({ audience = '', expirationSeconds = hourSeconds }: To
   return { audience, expirationSeconds }
 }
 
+/** What the driver of a volume asks for (`driver-tokens.ts`). */
+export type DriverTokensOf = (pod: Pod, volume: Volume) => readonly TokenProjection[]
+
 /** By `tokenId`: of all volumes that a container of the pod mounts, or only of those that `container` mounts. */
-export function tokenNeeds({ spec }: Pick<Pod, 'spec'>, container?: Container): ReadonlyMap<string, TokenNeed> {
+export function tokenNeeds(
+  pod: Pod,
+  driverTokens: DriverTokensOf,
+  container?: Container,
+): ReadonlyMap<string, TokenNeed> {
+  const { spec } = pod
   const containers = container ? [container] : [...(spec.initContainers ?? []), ...spec.containers]
   const mounted = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)))
-  const needs = (spec.volumes ?? []).filter(({ name }) => mounted.has(name)).flatMap(needsOf)
+  const needs = (spec.volumes ?? [])
+    .filter(({ name }) => mounted.has(name))
+    .flatMap((volume) => [...needsOf(volume), ...driverTokens(pod, volume).map(tokenNeed)])
   return new Map(needs.map((need) => [tokenId(need), need]))
 }
 

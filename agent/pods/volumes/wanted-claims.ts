@@ -26,7 +26,7 @@ export function isReadOnlyClaim(pod: Pod, volumeName: string, sources: { readonl
   return volume.persistentVolumeClaim?.readOnly === true || isReadOnly
 }
 
-type ClaimSources = { readonly claims?: readonly NodeClaim[]; readonly secrets: readonly Secret[] }
+type ClaimSources = Pick<InlineSources, 'secrets' | 'tokens'> & { readonly claims?: readonly NodeClaim[] }
 
 /** A pod's own `nfs` volume: as a claim, of no other pod. */
 export function wantedShare(pod: Pod, name: string, nfs: NonNullable<Volume['nfs']>): VolumeResult<WantedVolume> {
@@ -79,7 +79,7 @@ export function wantedClaim(pod: Pod, volume: Volume, sources: ClaimSources): Vo
     const other = `volume ${volume.name} has volumeMode ${volumeMode}, but is specified in volumeMounts`
     return notProcessed(volume.name, other)
   }
-  return wantedVolumeOf(pod, volume, { claim: found, volume: found.volume, secrets: sources.secrets })
+  return wantedVolumeOf(pod, volume, { ...sources, claim: found, volume: found.volume })
 }
 
 function claimOf({ metadata, spec }: Pod, volume: Volume, claims: readonly NodeClaim[] = []) {
@@ -92,9 +92,9 @@ function claimOf({ metadata, spec }: Pod, volume: Volume, claims: readonly NodeC
 function wantedVolumeOf(
   pod: Pod,
   { name, persistentVolumeClaim }: Volume,
-  found: { readonly claim: NodeClaim; readonly volume: NodeVolume; readonly secrets: readonly Secret[] },
+  found: Pick<InlineSources, 'secrets' | 'tokens'> & { readonly claim: NodeClaim; readonly volume: NodeVolume },
 ): VolumeResult<WantedVolume> {
-  const { volume, secrets } = found
+  const { volume, secrets, tokens } = found
   const { pod: holder, accessModes = [], ...claim } = found.claim
   const { source, path, type = '', mountOptions = [], elsewhere } = volume
   const failed = (step: string, message: string) => notDone(volume.name, { step, message })
@@ -114,7 +114,7 @@ function wantedVolumeOf(
   if (volume.csi !== undefined) {
     if (isHeld) return failed(setUpFailed, inUseElsewhere)
     const isReadOnly = persistentVolumeClaim?.readOnly === true
-    const found = csiMountOf(pod, { volume, csi: volume.csi, isReadOnly, secrets })
+    const found = csiMountOf(pod, { volume, csi: volume.csi, isReadOnly, secrets, ...(tokens && { tokens }) })
     if ('message' in found) return notDone(volume.name, found)
     return { ok: true, value: { ...head, source: 'csi', path: '', ...found } }
   }

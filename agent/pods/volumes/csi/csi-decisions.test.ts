@@ -75,7 +75,12 @@ test('an inline volume is of its pod alone, and only for drivers that allow it',
       ...{ accessMode: 'ReadWriteOnce', podAttributes: podInfo(pod, true), stageSecrets: {} },
     },
   })
-  t.match(mount({ modes, fsGroupPolicy: 'File' }, { readOnly: false }), { group: 7 })
+  t.match(mount({ modes, fsGroupPolicy: 'File', republish: true }, { readOnly: false }), {
+    ...{ group: 7, csi: { republish: true } },
+  })
+  t.match(mount({ modes, tokens: [{ audience: 'vault' }] }), {
+    message: /failed to get service accoount token attributes: failed to fetch token: it was not requested$/,
+  })
   t.equal(Object.hasOwn(mount({ modes }, { readOnly: false }), 'group'), false, 'it names no type of file system')
   const refused =
     'kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: volume mode "Ephemeral" not supported by driver disk.example.com'

@@ -17,6 +17,8 @@ type Texts = { readonly [key: string]: string }
 export type CsiMount = {
   readonly driver: string
   readonly handle: string
+  /** Its driver is asked for the mount again while the pod runs. */
+  readonly republish?: true
   /** It is a volume of the pod alone, and goes with it. */
   readonly isInline?: true
   /** It is detached from this machine when it is not used here. */

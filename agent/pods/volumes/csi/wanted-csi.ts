@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto'
 import type { Pod, Volume } from '../../../../api/pod.ts'
 import type { Secret } from '../../../../api/secret.ts'
 import type { NodeCsiDriver, NodeCsiVolume, NodeVolume } from '../../../../api/storage/node-claim.ts'
+import { tokenAttributes } from '../driver-tokens.ts'
+import type { PodTokens } from '../token-needs.ts'
 import { type ClaimVolume, setUpFailed } from '../volume-store.ts'
 import { type CsiMount, getsGroup, podInfo } from './csi-mount.ts'
 
@@ -16,21 +18,27 @@ export type CsiFacts = {
   readonly csi: NodeCsiVolume
   readonly isReadOnly: boolean
   readonly secrets: readonly Secret[]
+  readonly tokens?: PodTokens
   readonly isInline?: true
 }
 
-export type InlineSources = { readonly csiDrivers?: readonly NodeCsiDriver[]; readonly secrets: readonly Secret[] }
+export type InlineSources = {
+  readonly csiDrivers?: readonly NodeCsiDriver[]
+  readonly secrets: readonly Secret[]
+  /** undefined: this node requests none. */
+  readonly tokens?: PodTokens
+}
 
 /** As a volume of a claim that no other pod has: it is published without a stage (SetUpAt in pkg/volume/csi/csi_mounter.go). */
 export function inlineCsiMount(
   pod: Pod,
   { name, inline }: { readonly name: string; readonly inline: NonNullable<Volume['csi']> },
-  { csiDrivers = [], secrets }: InlineSources,
+  { csiDrivers = [], secrets, tokens }: InlineSources,
 ): ClaimVolume | Failed {
   const { driver, fsType, volumeAttributes, nodePublishSecretRef, readOnly = false } = inline
   const { namespace = 'default', uid = '' } = pod.metadata
   const found = csiDrivers.find((one) => one.name === driver)
-  const { modes = [], podInfo: hasPodInfo, fsGroupPolicy } = found ?? {}
+  const { name: _, modes = [], ...facts } = found ?? { name: '' }
   if (!modes.includes('Ephemeral')) {
     const only = modes.map((mode) => JSON.stringify(mode)).join(' ')
     const why = found === undefined ? 'no CSIDriver object' : `only supports [${only}]`
@@ -45,11 +53,17 @@ export function inlineCsiMount(
     ...(fsType !== undefined && { fsType }),
     ...(volumeAttributes !== undefined && { attributes: volumeAttributes }),
     ...(nodePublishSecretRef?.name && { publishSecret: { namespace, name: nodePublishSecretRef.name } }),
-    ...(hasPodInfo && { podInfo: true }),
-    ...(fsGroupPolicy !== undefined && { fsGroupPolicy }),
+    ...facts,
   }
   const volume: NodeVolume = { name, uid: `${uid}.${name}`, source: 'other' }
-  const mount = csiMountOf(pod, { volume, csi, isReadOnly: readOnly, secrets, isInline: true })
+  const mount = csiMountOf(pod, {
+    volume,
+    csi,
+    isReadOnly: readOnly,
+    secrets,
+    ...(tokens && { tokens }),
+    isInline: true,
+  })
   if ('message' in mount) return mount
   return {
     ...{ uid: volume.uid, volume: name, source: 'csi', path: '', type: '', claim: '', isForOnePod: false },
@@ -62,7 +76,10 @@ function inlineHandle(podUID: string, volume: string): string {
   return `csi-${createHash('sha256').update(`${podUID}${volume}`).digest('hex')}`
 }
 
-export function csiMountOf(pod: Pod, { volume, csi, isReadOnly, secrets, isInline }: CsiFacts): Wanted | Failed {
+export function csiMountOf(
+  pod: Pod,
+  { volume, csi, isReadOnly, secrets, tokens, isInline }: CsiFacts,
+): Wanted | Failed {
   const { driver, handle, fsType, attributes = {}, accessModes = [], fsGroupPolicy, publishContext = {} } = csi
   if (csi.notAttached !== undefined) {
     return { step: 'MountVolume.WaitForAttach failed', message: csi.notAttached, isQuiet: true }
@@ -71,6 +88,12 @@ export function csiMountOf(pod: Pod, { volume, csi, isReadOnly, secrets, isInlin
   if ('missing' in stageSecrets) return { step: 'MountVolume.MountDevice failed', message: stageSecrets.missing }
   const publishSecrets = secretTexts('NodePublishSecretRef', csi.publishSecret, secrets)
   if ('missing' in publishSecrets) return { step: setUpFailed, message: publishSecrets.missing }
+  const accountTokens = tokenAttributes(csi.tokens, tokens)
+  if ('missing' in accountTokens) {
+    // Misspelt as in Kubernetes: people search for it.
+    const failed = 'kubernetes.io/csi: mounter.SetUpAt failed to get service accoount token attributes'
+    return { step: setUpFailed, message: `${failed}: ${accountTokens.missing}` }
+  }
   const { fsGroup, fsGroupChangePolicy } = pod.spec.securityContext ?? {}
   const isOwned =
     fsGroup !== undefined && !isReadOnly && getsGroup({ ...(fsType && { fsType }), accessModes }, fsGroupPolicy)
@@ -79,9 +102,10 @@ export function csiMountOf(pod: Pod, { volume, csi, isReadOnly, secrets, isInlin
     ...(fsGroup !== undefined && { group: fsGroup }),
     ...(csi.attachable && { isAttachable: true }),
     ...(isInline && { isInline }),
+    ...(csi.republish && { republish: true }),
     accessMode: accessModes[0] ?? 'ReadWriteOnce',
     mountOptions: volume.mountOptions ?? [],
-    podAttributes: csi.podInfo ? podInfo(pod, isInline === true) : {},
+    podAttributes: { ...(csi.podInfo && podInfo(pod, isInline === true)), ...accountTokens.texts },
     ...{ stageSecrets: stageSecrets.texts, publishSecrets: publishSecrets.texts },
   }
   return { csi: mount, ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }) }

@@ -18,6 +18,9 @@ const name = attachmentName({ driver: csi.driver, handle: 'h', node: 'pi-1' })
 test('a node receives the volume of a driver with what its CSIDriver states', async (t) => {
   const csiDriver = driver({ attachRequired: false, podInfoOnMount: true, fsGroupPolicy: 'File' })
   const sent = nodeCsiVolume(volume(), 'pi-1', { csiDriver })
+  const tokens = [{ audience: 'vault', expirationSeconds: 600 }]
+  const asking = driver({ attachRequired: false, tokenRequests: tokens, requiresRepublish: true })
+  t.match(nodeCsiVolume(volume(), 'pi-1', { csiDriver: asking }), { tokens, republish: true })
   t.match(sent, {
     ...{ driver: 'disk.example.com', handle: 'h', fsType: 'ext4', attributes: { a: 'b' }, podInfo: true },
     ...{ fsGroupPolicy: 'File', stageSecret: { namespace: 'n', name: 's' } },

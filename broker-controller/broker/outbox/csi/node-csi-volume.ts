@@ -51,8 +51,13 @@ export function inlineCsiDrivers(pods: readonly Pod[], { csiDriver }: CsiSources
   })
 }
 
-function mountFacts({ podInfoOnMount, fsGroupPolicy }: CSIDriverSpec) {
-  return { ...(podInfoOnMount && { podInfo: true }), ...(fsGroupPolicy && { fsGroupPolicy }) }
+function mountFacts({ podInfoOnMount, fsGroupPolicy, tokenRequests = [], requiresRepublish }: CSIDriverSpec) {
+  return {
+    ...(podInfoOnMount && { podInfo: true }),
+    ...(fsGroupPolicy && { fsGroupPolicy }),
+    ...(tokenRequests.length > 0 && { tokens: tokenRequests }),
+    ...(requiresRepublish && { republish: true }),
+  }
 }
 
 /** The Secrets that the node needs for it, as `namespace/name`. */
