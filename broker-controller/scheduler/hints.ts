@@ -8,6 +8,7 @@ import type { NodeAllocation } from './node-usage.ts'
 import { podNeeds } from './pod-needs.ts'
 import { type PodTerm, podTerms, termMatches } from './pod-terms.ts'
 import type { KnownClaim, KnownVolume } from './volumes/volume-cache.ts'
+import { usesClaims } from './volumes/volume-cache.ts'
 import { isRefusedByVolumes, mayUseClass, mayUseVolume, shareClaim, usesClaim } from './volumes/volume-hints.ts'
 
 export type ClusterChange =
@@ -45,6 +46,7 @@ export function mayFit({ pod, refusedBy }: Waiting, change: ClusterChange, nodes
         (refusedBy.has('PodTopologySpread') && countsFor(pod, change.pod)) ||
         (refusedBy.has('InterPodAffinity') && keepApart(pod, change.pod, nodes)) ||
         (refusedBy.has('VolumeRestrictions') && shareClaim(pod, change.pod)) ||
+        (refusedBy.has('NodeVolumeLimits') && usesClaims(change.pod)) ||
         ((refusedBy.has('NodeResourcesFit') || refusedBy.has('NodePorts')) &&
           couldTake(nodes.node(change.nodeName ?? ''), pod))
       )

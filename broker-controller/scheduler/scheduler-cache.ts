@@ -10,13 +10,14 @@ import type { Decision } from './decision.ts'
 import type { ClusterChange } from './hints.ts'
 import { isOurs } from './scheduler-writes.ts'
 import type { SchedulingQueue } from './scheduling-queue.ts'
+import { type CsiObservers, csiObservers } from './volumes/csi-observers.ts'
 import type { DirectedPods } from './volumes/directed-pods.ts'
 import type { Reservations } from './volumes/reservations.ts'
 import { isFullyBound, usesClaims } from './volumes/volume-cache.ts'
 
 type Observe<T> = (present: T | undefined, previous: T | undefined) => void
 
-export interface SchedulerCache {
+export interface SchedulerCache extends CsiObservers {
   readonly observeNode: Observe<StoredObject<'nodes'>>
   readonly observeNamespace: Observe<StoredObject<'namespaces'>>
   readonly observePod: Observe<StoredPod>
@@ -129,6 +130,7 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, need
       needs.wake()
     },
     ...volumeObservers(known, needs, (key) => assumed.has(key), notify),
+    ...csiObservers(known.volumes, notify),
     assume: (key) => void assumed.add(key),
     isAssumed: (key) => assumed.has(key),
     undo: ({ key }) => undo(key),

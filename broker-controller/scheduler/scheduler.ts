@@ -8,17 +8,18 @@ import type { MetricsRegistry } from '../../daemon/metrics-registry.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { type Steps, slices } from '../../daemon/watchdog/steps.ts'
 import type { RestoreHold } from '../store/checkpoints/restore-hold.ts'
-import { informer, keyText } from '../store/informer.ts'
+import { type InformerNeeds, informer, keyText } from '../store/informer.ts'
 import type { StoredPod } from '../store/store.ts'
 import { type Cluster, cluster } from './cluster.ts'
 import { type Binding, type Decision, decide } from './decision.ts'
 import { type ClusterChange, mayFitAfter } from './hints.ts'
 import type { KeyedPod } from './nominations.ts'
 import { type DisruptionBudget, readBudget } from './preemption.ts'
-import { observationGate, type SchedulerCache, schedulerCache } from './scheduler-cache.ts'
+import { type ObservationGate, observationGate, type SchedulerCache, schedulerCache } from './scheduler-cache.ts'
 import { type AttemptResult, type SchedulerMetrics, schedulerMetrics } from './scheduler-metrics.ts'
 import { type SchedulerWriteNeeds, type SchedulerWrites, schedulerWrites } from './scheduler-writes.ts'
 import { type SchedulingQueue, schedulingQueue } from './scheduling-queue.ts'
+import type { CsiObservers } from './volumes/csi-observers.ts'
 import { directedPods, givenVolumes } from './volumes/directed-pods.ts'
 import { reservationState } from './volumes/reservation-state.ts'
 import { longestWaitForVolumesMs, type Reservations, reservations } from './volumes/reservations.ts'
@@ -85,6 +86,7 @@ async function runScheduler(
     claims: informer(needs, 'persistentvolumeclaims', gate.through(cache.observeClaim)),
     volumes: informer(needs, 'persistentvolumes', observeVolume),
     classes: informer(needs, 'storageclasses', gate.through(cache.observeStorageClass)),
+    ...csiInformers(needs, cache, gate),
     budgets,
   }
   hold?.onRelease(() => {
@@ -209,6 +211,14 @@ function carryingOut({ write, cache, queue, reserved, clock, log }: CarryOutNeed
       queue.retry(key, clock.monotonicMs())
       return 'error'
     }
+  }
+}
+
+function csiInformers(needs: InformerNeeds, observers: CsiObservers, { through }: ObservationGate) {
+  return {
+    drivers: informer(needs, 'csidrivers', through(observers.observeCsiDriver)),
+    csiNodes: informer(needs, 'csinodes', through(observers.observeCsiNode)),
+    capacities: informer(needs, 'csistoragecapacities', through(observers.observeCapacity)),
   }
 }
 

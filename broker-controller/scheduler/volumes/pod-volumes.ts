@@ -2,6 +2,7 @@
 import { backupOf, restoreOf } from '../../../api/backups/volume-backup.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
+import type { LabelMatcher } from '../../../api/selectors.ts'
 import { claimsOfPod, isForOnePod, isMadeForPod, type PodClaim } from '../../../api/storage/pod-claims.ts'
 import { classOfClaim, isDelayed, requestOfClaim } from '../../../api/storage/volume-matching.ts'
 import { moveOf } from '../../../api/storage/volume-move.ts'
@@ -9,6 +10,7 @@ import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import type { Steps } from '../../../daemon/watchdog/steps.ts'
 import { keyText } from '../../store/informer.ts'
 import type { StoredObject } from '../../store/store.ts'
+import type { NodeAllocation } from '../node-usage.ts'
 import {
   claimKeyOf,
   isFullyBound,
@@ -18,9 +20,10 @@ import {
   type VolumeView,
 } from './volume-cache.ts'
 import { type Candidates, candidatesFor, noCandidates } from './volume-candidates.ts'
+import { exceedsLimit, limitedVolume } from './volume-limits.ts'
 import { type ZoneRule, zoneRulesOf } from './volume-zone.ts'
 
-export type VolumePlugin = 'VolumeRestrictions' | 'VolumeBinding' | 'VolumeZone'
+export type VolumePlugin = 'VolumeRestrictions' | 'NodeVolumeLimits' | 'VolumeBinding' | 'VolumeZone'
 
 /** No node can take the pod while this stands. */
 export type PodRefusal = { readonly plugin: VolumePlugin; readonly reason: string }
@@ -31,6 +34,8 @@ export type DelayedClaim = Candidates & {
   readonly storageClass: StoredObject<'storageclasses'>
   /** A volume is being made for it on that node. */
   readonly selectedNode: string | undefined
+  /** Where there is room for a volume that is made for it, by labels of nodes; undefined: its driver does not report that. */
+  readonly room: readonly LabelMatcher[] | undefined
 }
 
 export type PodVolumes =
@@ -44,6 +49,8 @@ export type PodVolumes =
       /** Whether another pod has one of its claims that are for one pod alone. Trials of preemption change the answer. */
       readonly isTaken: () => boolean
       readonly zones: readonly ZoneRule[]
+      /** Whether the node would have more volumes of a CSI driver than it takes. Trials of preemption change the answer. */
+      readonly exceedsLimit: (node: NodeAllocation) => boolean
     }
 
 /** undefined: the pod uses no claims. */
@@ -68,9 +75,11 @@ export function* podVolumes(pod: Pod, view: VolumeView): Steps<PodVolumes | unde
     return { refused: refusedBy('VolumeZone', `persistentvolume "${missing.spec?.volumeName}" not found`) }
   }
   const exclusive = shared.filter(isForOnePod).map(({ metadata }) => keyText(metadata))
+  const limited = found.flatMap((claim) => limitedVolume(claim, view) ?? [])
   return {
     bound,
     delayed: delayed.sort((a, b) => compareQuantities(requestOfClaim(a.claim), requestOfClaim(b.claim))),
+    exceedsLimit: (node) => exceedsLimit(limited, node, view),
     isTaken: () => exclusive.some((key) => view.isClaimUsed(key)),
     zones: shared.flatMap(({ spec }) => {
       const volume = view.volume(spec?.volumeName ?? '')
@@ -124,7 +133,7 @@ function* delayedClaim(
 ): Steps<DelayedClaim> {
   const selectedNode = claim.metadata.annotations?.[volumeAnnotations.selectedNode]
   const candidates = selectedNode === undefined ? yield* candidatesFor(claim, view) : noCandidates
-  return { claim, storageClass, selectedNode, ...candidates }
+  return { claim, storageClass, selectedNode, room: view.csi.roomFor(claim, storageClass), ...candidates }
 }
 
 function refusedBy(plugin: VolumePlugin, reason: string): PodRefusal {

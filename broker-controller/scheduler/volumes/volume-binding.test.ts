@@ -52,6 +52,7 @@ test('nothing is looked up for a pod without claims', async (t) => {
     volumesOfClass: never,
     isClaimUsed: never,
     usersOf: never,
+    csi: { roomFor: never, limitOf: never },
   }
   const pod = aPod({ spec: { volumes: [{ name: 'tmp', emptyDir: {} }] } })
   t.equal(finished(podVolumes(pod, view)), undefined)

@@ -50,7 +50,7 @@ function chooseVolumes(delayed: readonly DelayedClaim[], node: NodeAllocation): 
       taken.add(volume)
       bindings.push({ claim, volume })
     } else if (one.own?.spec?.claimRef?.uid || !canProvision(storageClass, node)) return bindText
-    else if (hasRoom(storageClass, node)) provisions.push(claim)
+    else if (hasRoom(one, node)) provisions.push(claim)
     else return spaceText
   }
   return { bindings, provisions }
@@ -65,8 +65,9 @@ function volumeFor(
   return isReachable(own, node) ? own : undefined
 }
 
-/** As for a CSI driver that reports its capacity: a node without such a pool would be refused by the provisioner, each time it is chosen. */
-function hasRoom(storageClass: StoredObject<'storageclasses'>, { node }: NodeAllocation): boolean {
+/** A CSI driver may report its capacity. For pools as for such a driver: a node without one would be refused by the provisioner, each time it is chosen. */
+function hasRoom({ storageClass, room }: DelayedClaim, { node, labels }: NodeAllocation): boolean {
+  if (room !== undefined) return room.some((isThere) => isThere(labels))
   return storageClass.provisioner !== localProvisioner || poolsForClass(node, storageClass).length > 0
 }
 

@@ -6,6 +6,7 @@ import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import { keyText } from '../../store/informer.ts'
 import { objectReference } from '../../store/references.ts'
 import type { StoredObject, StoredPod } from '../../store/store.ts'
+import { type CsiCache, type CsiView, csiCache } from './csi-cache.ts'
 
 export type KnownClaim = StoredObject<'persistentvolumeclaims'>
 export type KnownVolume = StoredObject<'persistentvolumes'>
@@ -26,6 +27,7 @@ export interface VolumeView {
   storageClass(name: string): StoredObject<'storageclasses'> | undefined
   /** '': volumes without a class. */
   volumesOfClass(name: string): Iterable<KnownVolume>
+  readonly csi: CsiView
   /** Whether a pod that has a node uses the claim. */
   isClaimUsed(key: string): boolean
   /** The pods that have a node and use the claim, as `namespace/name`. */
@@ -34,6 +36,8 @@ export interface VolumeView {
 
 export interface VolumeCache extends VolumeView {
   readonly stored: Pick<VolumeView, 'claim' | 'volume'>
+  readonly csi: CsiCache
+  storageClasses(): Iterable<StoredObject<'storageclasses'>>
   putClaim(key: string, claim: KnownClaim | undefined): void
   putVolume(name: string, volume: KnownVolume | undefined): void
   putStorageClass(name: string, storageClass: StoredObject<'storageclasses'> | undefined): void
@@ -71,6 +75,8 @@ export function volumeCache(): VolumeCache {
   }
 
   return {
+    csi: csiCache(),
+    storageClasses: () => classes.values(),
     stored: { claim: (key) => claims.get(key), volume: (name) => volumes.get(name) },
     claim(key) {
       const stored = claims.get(key)

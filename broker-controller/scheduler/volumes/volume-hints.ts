@@ -5,7 +5,7 @@ import { classOfClaim, classOfVolume } from '../../../api/storage/volume-matchin
 import type { StoredObject } from '../../store/store.ts'
 import { claimKeyOf, type KnownClaim, type KnownVolume, usesClaims, type VolumeView } from './volume-cache.ts'
 
-const plugins = ['VolumeRestrictions', 'VolumeBinding', 'VolumeZone']
+const plugins = ['VolumeRestrictions', 'NodeVolumeLimits', 'VolumeBinding', 'VolumeZone']
 
 export function isRefusedByVolumes(refusedBy: ReadonlySet<string>): boolean {
   return plugins.some((plugin) => refusedBy.has(plugin))
