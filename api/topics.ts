@@ -8,6 +8,7 @@ import { PoliciesMessageSchema } from './network/node-policies.ts'
 import { NetworkMessageSchema } from './network/pod-network.ts'
 import { ServicesMessageSchema, serviceShards } from './network/service-endpoints.ts'
 import { ServiceLinkSchema } from './network/service-links.ts'
+import { AgentReleaseSchema } from './node/agent-update.ts'
 import { RebootRequestSchema } from './node/remote-reboot.ts'
 import { SummarySchema } from './node/stats.ts'
 import { NodeStatusSchema } from './node.ts'
@@ -127,6 +128,8 @@ export const DesiredMessageSchema = object({
   csiDrivers: optional(list(NodeCsiDriverSchema)),
   /** The machine is to restart, if it has this boot still. */
   reboot: optional(RebootRequestSchema),
+  /** The release that the agent may be updated to. Left out: the version that is committed stays. */
+  agent: optional(AgentReleaseSchema),
   /** Which store this is from. */
   store: optional(text),
   /**

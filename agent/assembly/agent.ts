@@ -30,6 +30,7 @@ import { assemblePressure } from './pressure.ts'
 import { assembleSessions } from './sessions.ts'
 import { assembleShutdown, type Farewell, farewell } from './shutdown.ts'
 import { readStaticPods } from './static-pods.ts'
+import { assembleUpdates } from './updates.ts'
 import { assembleVolumes, withOrders } from './volumes.ts'
 
 export type Assembly = {
@@ -151,7 +152,19 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
     ...[connect, ...membership.loops, ...network.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],
-    ...[...machineHealth, status, lease, pods, orders, ...volumeLoops, ...shutdown, sampler, endpoint, sessions],
+    ...[
+      ...machineHealth,
+      assembleUpdates(shared),
+      status,
+      lease,
+      pods,
+      orders,
+      ...volumeLoops,
+      ...shutdown,
+      sampler,
+      endpoint,
+      sessions,
+    ],
   ]
 }
 

@@ -5,6 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
+import type { AgentRelease, AgentUpdateReport } from '../../api/node/agent-update.ts'
 import type { RebootRequest } from '../../api/node/remote-reboot.ts'
 import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
@@ -44,6 +45,12 @@ export type AgentBoard = {
   readonly departureReported: Cell<Departing | undefined>
   /** Written by membership: what the controller requests; undefined: nothing. Read by remote reboot. */
   readonly rebootRequest: Cell<RebootRequest | undefined>
+  /** Written by membership: the release that the controller wants; undefined: it has sent nothing yet. Read by agent updates. */
+  readonly agentRelease: Cell<{ readonly release: AgentRelease | undefined } | undefined>
+  /** Written by agent updates; undefined: this agent is not updated in this way. Read by registration. */
+  readonly updateReport: Cell<AgentUpdateReport | undefined>
+  /** Written by agent updates. Read by node status. */
+  readonly updateConditions: Cell<readonly MachineCondition[]>
   /** Written by the measurement of the boot. Read for the leave message. */
   readonly bootMs: Cell<number | undefined>
   /** Written by node status; undefined until the first one. Read by registration, pod admission, container options. */
@@ -126,6 +133,9 @@ export function agentBoard(): AgentBoard {
     goingDown: cell<Departing | undefined>(undefined),
     departureReported: cell<Departing | undefined>(undefined),
     rebootRequest: cell<RebootRequest | undefined>(undefined, isDeepStrictEqual),
+    agentRelease: cell<{ readonly release: AgentRelease | undefined } | undefined>(undefined, isDeepStrictEqual),
+    updateReport: cell<AgentUpdateReport | undefined>(undefined, isDeepStrictEqual),
+    updateConditions: cell<readonly MachineCondition[]>([], isDeepStrictEqual),
     bootMs: cell<number | undefined>(undefined),
     nodeStatus: cell<NodeStatus | undefined>(undefined),
     staticPods: cell<readonly Pod[] | undefined>(undefined),

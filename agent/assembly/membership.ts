@@ -1,6 +1,7 @@
 /** This machine as a member of its fleet: its certificate, its Node object, its mirror pods, and checkpoints for the controller. */
 import { isDeepStrictEqual } from 'node:util'
 import { probePort, probePortAnnotation } from '../../api/network/address-probe.ts'
+import { type AgentUpdateReport, agentUpdateAnnotation } from '../../api/node/agent-update.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
 import { mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
 import { type Pool, poolsAnnotation } from '../../api/storage/pools.ts'
@@ -107,6 +108,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
       pods.desired(message)
       mirrors.desired(message)
       board.rebootRequest.set(message.reboot)
+      board.agentRelease.set({ release: message.agent })
     },
     accepted: controlPlane.reportEverything,
     clock,
@@ -208,7 +210,11 @@ function registrationOf(parts: MembershipParts) {
       operatingSystem,
       architecture,
       hardware: await readHardwareIdentity(root),
-      annotations: { ...described(description.get() ?? {}), ...(await poolAnnotations()) },
+      annotations: {
+        ...described(description.get() ?? {}),
+        ...updated(board.updateReport.get()),
+        ...(await poolAnnotations()),
+      },
       nodeLabels: configuration.nodeLabels,
       taints: configuration.registerWithTaints,
       trusted: certificatesIn(credentials.get().ca).map(caHash),
@@ -227,6 +233,7 @@ function registrationOf(parts: MembershipParts) {
     log,
   })
   description.onChange(registering.again)
+  board.updateReport.onChange(registering.again)
   // A disk that came or went since, or is full now. The first look is usually after the registration, and finds the same.
   board.pools.onChange((found) => {
     if (registeredPools !== undefined && !isDeepStrictEqual(registeredPools, found)) registering.again()
@@ -246,6 +253,10 @@ async function reported(pools: Pick<VolumePools, 'open'>, log: Log): Promise<rea
     })
   }
   return opened.flatMap(({ state }) => ('id' in state ? [state] : []))
+}
+
+function updated(report: AgentUpdateReport | undefined): { readonly [annotation: string]: string } {
+  return report === undefined ? {} : { [agentUpdateAnnotation]: JSON.stringify(report) }
 }
 
 function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {

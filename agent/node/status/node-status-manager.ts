@@ -37,6 +37,7 @@ export type NodeStatusNeeds = {
     readonly shutdownConditions: Reader<readonly MachineCondition[]>
     readonly networkConditions: Reader<readonly MachineCondition[]>
     readonly volumesInUse: Reader<readonly string[] | undefined>
+    readonly updateConditions: Reader<readonly MachineCondition[]>
     /** Without a notification of its own: a node that reports NotReady before its leave loses its pods. See `departureReported`. */
     readonly goingDown: Pick<Reader<Departing | undefined>, 'get'>
     readonly departureReported: Reader<Departing | undefined>
@@ -86,11 +87,17 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   let reportedMs = Number.NEGATIVE_INFINITY
   let addresses: readonly NodeAddress[] = []
   let addressFailure: string | undefined
+<<<<<<< HEAD
   const { shutdownConditions, networkConditions } = reads
   const inputs = [
     ...[reads.pressures, reads.machineHealth, shutdownConditions, networkConditions, reads.departureReported],
     reads.volumesInUse,
   ]
+=======
+  const { shutdownConditions, networkConditions, updateConditions } = reads
+  const others = [shutdownConditions, networkConditions, updateConditions]
+  const inputs = [reads.pressures, reads.machineHealth, ...others, reads.departureReported]
+>>>>>>> 997fac2b (updates: publish to nodes which release they may run, report the outcome)
   for (const input of inputs) input.onChange(wake.ring)
   runtime.onChange(wake.ring)
 
@@ -114,7 +121,8 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
     const before = writes.nodeStatus.get()?.conditions ?? []
     const leaving = reads.goingDown.get() === undefined ? [] : [shutdownProblem]
     const problems = [...runtime.problems(), ...machineHealth.problems, ...leaving, ...lacking]
-    const machine = [...networkConditions.get(), ...machineHealth.conditions, ...shutdownConditions.get()]
+    const { conditions: ofHealth } = machineHealth
+    const machine = [...networkConditions.get(), ...ofHealth, ...updateConditions.get(), ...shutdownConditions.get()]
     const health = { pressures, problems, machine }
     const conditions = nodeConditions(before, health, rfc3339(clock.wallMs()))
     const devices = (await needs.devices?.()) ?? {}

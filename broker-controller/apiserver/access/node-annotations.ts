@@ -8,6 +8,7 @@ import {
   wireguardKeyAnnotation,
   wireguardKeyProblem,
 } from '../../../api/network/wireguard.ts'
+import { agentReleaseAnnotation } from '../../../api/node/agent-update.ts'
 import { rebootRequestedAnnotation, rebootStatusAnnotation } from '../../../api/node/reboot-annotations.ts'
 import { rebootTimeProblem } from '../../../api/node/remote-reboot.ts'
 import type { Node } from '../../../api/node.ts'
@@ -72,11 +73,11 @@ export async function refuseTakenKey(
 }
 
 /**
- * Throws Forbidden where a write of the status, which may change annotations, requests a reboot or sets one in force again: the right
- * to report conditions, as of system:node-problem-detector, is not the right to reboot.
+ * Throws Forbidden where a write of the status, which may change annotations, requests a reboot, sets one in force again, or changes the
+ * release of the agent: the right to report conditions, as of system:node-problem-detector, is not the right to these.
  */
-export function refuseRebootByStatus({ metadata }: Node, old: Node): void {
-  const changed = [rebootRequestedAnnotation, rebootStatusAnnotation].find(
+export function refuseRequestsByStatus({ metadata }: Node, old: Node): void {
+  const changed = [rebootRequestedAnnotation, rebootStatusAnnotation, agentReleaseAnnotation].find(
     (name) => metadata.annotations?.[name] !== old.metadata.annotations?.[name],
   )
   if (changed === undefined) return

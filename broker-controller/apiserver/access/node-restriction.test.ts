@@ -36,7 +36,15 @@ test('a node takes no range of addresses, and writes nothing that controllers ke
     t.match(nodeRestriction('pi-01', 'nodes', ranged, before), /podCIDRs/)
     t.equal(nodeRestriction('pi-01', 'nodes', ranged, ranged), undefined)
   }
-  for (const key of ['learnt-by', 'expected-back', 'goodbye-reason', 'suspected-link', 'reboot-status', 'relay']) {
+  for (const key of [
+    'learnt-by',
+    'expected-back',
+    'goodbye-reason',
+    'suspected-link',
+    'reboot-status',
+    'agent-release',
+    'relay',
+  ]) {
     const annotated = aNode({ name: 'pi-01', annotations: { [`bramble.dev/${key}`]: 'x' } })
     t.match(nodeRestriction('pi-01', 'nodes', annotated, before), new RegExp(key))
     t.match(nodeRestriction('pi-01', 'nodes', before, annotated), new RegExp(key), 'nor removes it')

@@ -11,6 +11,7 @@ import { type Lease, nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { ObjectMeta, OwnerReference, Stored } from '../../../api/meta.ts'
 import { parseProbePort, probePortAnnotation } from '../../../api/network/address-probe.ts'
 import { relayAnnotation } from '../../../api/network/wireguard.ts'
+import { agentReleaseAnnotation } from '../../../api/node/agent-update.ts'
 import {
   expectedBackAnnotation,
   goodbyeReasonAnnotation,
@@ -202,6 +203,7 @@ const controllersAnnotations = [
   goodbyeReasonAnnotation,
   suspectedLinkAnnotation,
   rebootStatusAnnotation,
+  agentReleaseAnnotation,
   relayAnnotation,
 ]
 

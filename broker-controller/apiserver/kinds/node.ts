@@ -13,7 +13,7 @@ import { revokeIfNode } from '../../store/revocations.ts'
 import {
   nodeAnnotationProblems,
   refuseOtherKey,
-  refuseRebootByStatus,
+  refuseRequestsByStatus,
   refuseTakenKey,
   withoutKey,
 } from '../access/node-annotations.ts'
@@ -63,7 +63,7 @@ export const nodeStrategy: KindStrategy<Node> = {
   }),
   async admitUpdate(node, { store, addressRules }, { requester, old, subresource }) {
     refuseWrongAddresses(node, requester, old, addressRules)
-    if (subresource === 'status') refuseRebootByStatus(node, old)
+    if (subresource === 'status') refuseRequestsByStatus(node, old)
     refuseOtherKey(node, requester, old)
     await refuseTakenKey(node, old, async () => (await store.list('nodes')).items)
   },

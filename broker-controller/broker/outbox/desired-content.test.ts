@@ -104,6 +104,21 @@ test('a machine receives a request to restart while it is pending, and the reque
   t.equal(isOtherNode(asked('Completed'), asked('Expired')), false)
 })
 
+test('a node receives the release that its agent may run until it is withdrawn', async (t) => {
+  const release = { version: '1.5.0', sequence: 15, digest: 'a'.repeat(64) }
+  const wanting = (written: string, note = '') =>
+    aNode({ name: 'pi-1', annotations: { 'bramble.dev/agent-release': written, note } })
+  const node = wanting(JSON.stringify(release))
+  const content = desiredContent('pi-1', inputs({ node }))
+  if (content === undefined) return t.fail('no content')
+  t.same(content.data.agent, release)
+  const after = desiredContent('pi-1', inputs({ node: wanting('') })) ?? content
+  t.equal(after.data.agent, undefined)
+  t.equal(isPublished(after, 'n1', { ...content, nodeUID: 'n1', pausedUntilMs: 0 }), false)
+  t.equal(isOtherNode(node, wanting('')), true)
+  t.equal(isOtherNode(node, wanting(JSON.stringify(release), 'of a person')), false)
+})
+
 test('a node gets the classes of its pods, each once, without those that are gone', async (t) => {
   const of = (runtimeClassName: string) =>
     aPod({ name: runtimeClassName, nodeName: 'pi-1', spec: { runtimeClassName } })

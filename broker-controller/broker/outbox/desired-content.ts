@@ -1,6 +1,7 @@
 /** Decisions about the `desired` message of a node: its content, and whether it must be published. */
 import { isDeepStrictEqual } from 'node:util'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
+import { wantedReleaseOf } from '../../../api/node/agent-update.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
 import { podRangeOf } from '../../../api/node/pod-range.ts'
 import { pendingReboot } from '../../../api/node/remote-reboot.ts'
@@ -31,6 +32,7 @@ export type DesiredContent = {
     | 'claims'
     | 'csiDrivers'
     | 'reboot'
+    | 'agent'
     | 'awaitsCheckpoint'
   >
 }
@@ -78,7 +80,7 @@ export function desiredContent(name: string, inputs: DesiredInputs): DesiredCont
 
 /**
  * ConfigMaps and Secrets that the pods and the volumes of their claims refer to and the node may have, the Services of their namespaces,
- * their claims, its addresses, and whether the machine is to restart. A pod that a node claimed in its checkpoint gives it access to nothing
+ * their claims, its addresses, whether the machine is to restart, and the release that its agent may run. A pod that a node claimed in its checkpoint gives it access to nothing
  * that other nodes have.
  */
 function desiredData(
@@ -116,6 +118,7 @@ function desiredData(
   const csiDrivers = inlineCsiDrivers(pods, inputs)
   const podCIDR = podRangeOf(node)
   const reboot = node && pendingReboot(node)
+  const agent = node && wantedReleaseOf(node)
   return {
     ...(configMaps.length > 0 && { configMaps: configMaps.map((one) => projectConfigMap(one, proofOf?.(one))) }),
     ...(podCIDR && { podCIDR }),
@@ -126,6 +129,7 @@ function desiredData(
     ...(claims.length > 0 && { claims }),
     ...(csiDrivers.length > 0 && { csiDrivers }),
     ...(reboot && { reboot }),
+    ...(agent && { agent }),
     ...(secrets.length > 0 && { secrets: secrets.map((one) => projectSecret(one, proofOf?.(one))) }),
   }
 }
@@ -152,6 +156,7 @@ export function isOtherNode(
   if (present === undefined || previous === undefined) return present !== previous
   if (podRangeOf(present) !== podRangeOf(previous) || checkpointStore(present) !== checkpointStore(previous))
     return true
+  if (!isDeepStrictEqual(wantedReleaseOf(present), wantedReleaseOf(previous))) return true
   return !isDeepStrictEqual(pendingReboot(present), pendingReboot(previous))
 }
 

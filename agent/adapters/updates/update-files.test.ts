@@ -1,0 +1,51 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { updateFiles } from './update-files.ts'
+
+const release = { version: '1.5.0', sequence: 15, digest: 'a'.repeat(64) }
+
+function opened(t: Test) {
+  const place = t.testdir()
+  const folder = join(place, 'updates', 'agent')
+  const ofPackage = join(place, 'package')
+  mkdirSync(ofPackage)
+  return { folder, ofPackage, files: updateFiles({ folder, package: ofPackage, dataDir: place, log: quietLog(t) }) }
+}
+
+test('the release that is wanted is kept until it is withdrawn', async (t) => {
+  const { folder, files } = opened(t)
+  t.equal(await files.wanted(), undefined)
+  await files.saveWanted(release)
+  t.same(await files.wanted(), release)
+  t.same(readdirSync(folder), ['wanted.json'], 'and no other file')
+  await files.saveWanted(undefined)
+  t.equal(await files.wanted(), undefined)
+})
+
+test('a file that is damaged counts as none', async (t) => {
+  const { folder, files } = opened(t)
+  await files.saveWanted(release)
+  for (const written of ['', '{"version":', '{"version":"1.5.0"}', '[]']) {
+    writeFileSync(join(folder, 'wanted.json'), written)
+    t.equal(await files.wanted(), undefined, written)
+  }
+})
+
+test('without a package there is no version of it', async (t) => {
+  const { ofPackage, files } = opened(t)
+  t.equal(await files.base(), undefined)
+  writeFileSync(join(ofPackage, 'release.json'), '{"version":"1.4.0","sequence":14}')
+  t.same(await files.base(), { version: '1.4.0', sequence: 14 })
+})
+
+test('why a release is not installed is kept for the report', async (t) => {
+  const { files } = opened(t)
+  const note = { sequence: 15, outcome: 'blocked', reason: 'the disk is full' } as const
+  await files.saveNote(note)
+  t.same(await files.note(), note)
+  await files.saveNote(undefined)
+  t.equal(await files.note(), undefined)
+  t.equal((await files.state()).highestSequence, 0)
+})

@@ -1,0 +1,85 @@
+/**
+ * Loop: hands the release that the controller wants to the updater, which is a program of its own, and reports what became of it. The
+ * agent itself installs nothing: one that is broken must not be able to replace what starts and judges it.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { AgentRelease, AgentUpdateReport } from '../../api/node/agent-update.ts'
+import { isRelease } from '../../api/node/agent-update.ts'
+import { alarm } from '../../daemon/alarm.ts'
+import type { Cell, Reader } from '../../daemon/cell.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import type { Release, UpdateState } from '../../daemon/updates/update-state.ts'
+import type { MachineCondition } from '../node/status/conditions.ts'
+import { type UpdateNote, updateCondition, updateReport } from './update-report.ts'
+
+/** The files of the updates on this machine. */
+export interface UpdateFiles {
+  /** The version of the package; undefined: this agent is of no package, and is not updated in this way. */
+  base(): Promise<Pick<Release, 'version' | 'sequence'> | undefined>
+  state(): Promise<UpdateState>
+  note(): Promise<UpdateNote | undefined>
+  /** The release that was saved last. */
+  wanted(): Promise<AgentRelease | undefined>
+  /** On disk once it has resolved. Undefined: none is wanted. */
+  saveWanted(release: AgentRelease | undefined): Promise<void>
+}
+
+export type UpdateManagerNeeds = {
+  readonly files: UpdateFiles
+  readonly reads: {
+    /** Undefined: the controller was not heard since the start of the agent. `release` undefined: it wants none. */
+    readonly agentRelease: Reader<{ readonly release: AgentRelease | undefined } | undefined>
+  }
+  readonly writes: {
+    readonly updateReport: Cell<AgentUpdateReport | undefined>
+    readonly updateConditions: Cell<readonly MachineCondition[]>
+  }
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** The launcher, the judge and the updater write their files without a notification. */
+const everyMs = 30_000
+
+export function updateManager({ files, reads, writes, clock, log }: UpdateManagerNeeds): Loop {
+  const wake = alarm(clock)
+
+  /** What is saved afterwards. Without a message since the start what was saved before still holds. */
+  const keepWanted = async (): Promise<AgentRelease | undefined> => {
+    const saved = await files.wanted()
+    const received = reads.agentRelease.get()
+    if (received === undefined) return saved
+    const release = received.release !== undefined && isRelease(received.release) ? received.release : undefined
+    if (!isDeepStrictEqual(release, saved)) {
+      await files.saveWanted(release)
+      log.info('The release that the controller wants to run here changed', { version: release?.version ?? 'none' })
+    }
+    return release
+  }
+
+  const pass = async () => {
+    const base = await files.base()
+    if (base === undefined) return
+    const wanted = await keepWanted()
+    const report = updateReport({ base, wanted, state: await files.state(), note: await files.note() })
+    writes.updateReport.set(report)
+    writes.updateConditions.set([updateCondition(report)])
+  }
+
+  return {
+    name: 'agent-update',
+    async run(signal) {
+      const stopListening = reads.agentRelease.onChange(wake.ring)
+      try {
+        while (!signal.aborted) {
+          await pass().catch((error: unknown) => log.warn('Cannot read or save the state of updates', { error }))
+          await wake.sleep(everyMs, signal)
+        }
+      } finally {
+        stopListening()
+      }
+    },
+  }
+}
