@@ -13,9 +13,14 @@ import { assembledDashboard } from './assembled-dashboard.ts'
 import { certificateFamilies } from './certificate-metrics.ts'
 import { type DashboardCertificate, openDashboardCertificate } from './dashboard-certificate.ts'
 import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts'
+import { storedReleases } from './releases/release-folder.ts'
 
 /** The Kubernetes API. Rejects if its port cannot be opened. */
-export async function openApi({ configuration, log }: BrokerControllerNeeds, parts: ControllerParts, closing: Closing) {
+export async function openApi(
+  { configuration, flags, log }: BrokerControllerNeeds,
+  parts: ControllerParts,
+  closing: Closing,
+) {
   const { listen, certificates } = configuration
   const { shared, admission, origin, access, tokens, host, names } = parts
   const { revocations, own, registry, checkpoints, usage, sessions, readiness, replica } = parts
@@ -40,6 +45,7 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     tokens,
     serverUrl,
     storage: parts.storage,
+    releases: storedReleases(flags.dataDir),
     backups: (at) => fleetBackups(at, { ...shared, sessions, storage: parts.storage, backupKeys: parts.backupKeys }),
     ...(dashboard && { dashboard }),
     usage,

@@ -223,6 +223,7 @@ test('the rooms of the API import one way', async (t) => {
     'access',
     'audit',
     'streams',
+    'releases',
     'proxy',
     'kinds',
     'aggregator',

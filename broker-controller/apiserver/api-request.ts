@@ -11,6 +11,7 @@ import type { AuditLog } from './audit/audit-log.ts'
 import type { Dashboard } from './dashboard/dashboard.ts'
 import type { Replica } from './forwarding/replica.ts'
 import type { OfferedProtocols, RawRequest, ResourceNeeds } from './handlers/strategy.ts'
+import type { ReleaseFiles } from './releases/release-answer.ts'
 import type { ApiRoute } from './routes.ts'
 import type { SystemNeeds } from './system-paths.ts'
 import type { ApiResponse } from './wire/answers.ts'
@@ -44,6 +45,8 @@ export type RequestNeeds = SystemNeeds &
     readonly revocations?: Pick<RevocationList, 'because'>
     /** For so long after its end a node's certificate still serves to ask for a new one; 0: not at all. */
     readonly lapsedWindowMs?: number
+    /** undefined: there are none. */
+    readonly releases?: ReleaseFiles
     /** undefined: there is no audit log. */
     readonly audit?: AuditLog
     /** undefined: requests are not limited. */

@@ -14,6 +14,7 @@ import { deleteCollection, deleteObject } from './handlers/deleting.ts'
 import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
 import { type ResourceNeeds, type ResourceRequest, subresourceOf } from './handlers/strategy.ts'
 import { judgeConnection } from './handlers/webhook-actions.ts'
+import { releaseAnswer } from './releases/release-answer.ts'
 import { rightsCheck } from './request-rights.ts'
 import { credentialsCheck, tokenHolder, withoutToken } from './request-sender.ts'
 import type { RequestFilter, RequestState } from './request-state.ts'
@@ -104,6 +105,8 @@ function routedAnswer(state: RequestState, needs: RequestNeeds): Promise<ApiResp
     }
     case 'session':
       return sessionAnswer({ id: route.id, identity, offered }, needs)
+    case 'release':
+      return releaseAnswer({ wanted: route.wanted, identity, range: firstHeader(headers['range']) }, needs)
     case 'usage':
       return usageAnswer({ route, query, accept, signal }, needs)
     case 'component':

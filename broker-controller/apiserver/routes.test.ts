@@ -84,7 +84,7 @@ test('HEAD is authorized as GET, other methods of a plain path as themselves', a
   t.match(routed('POST', '/version'), { kind: 'path', verb: 'post' })
 })
 
-test('usage, reviews and sessions have paths of their own, and one method each', async (t) => {
+test('usage, reviews, sessions and releases have paths of their own, and one method each', async (t) => {
   const usage = '/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web'
   t.match(routed('GET', usage), { kind: 'usage', verb: 'get', resource: 'pods', namespace: 'default', name: 'web' })
   t.same(routed('DELETE', usage), { kind: 'not-allowed', path: usage })
@@ -94,6 +94,10 @@ test('usage, reviews and sessions have paths of their own, and one method each',
   const session = '/bramble/v1/sessions/abc'
   t.same(routed('GET', session), { kind: 'session', path: session, id: 'abc' })
   t.same(routed('POST', session), { kind: 'not-allowed', path: session })
+  const digest = 'a'.repeat(64)
+  const release = `/bramble/v1/releases/${digest}/release.json`
+  t.match(routed('GET', release), { kind: 'release', wanted: { digest, file: 'release.json' } })
+  t.same(routed('PUT', release), { kind: 'not-allowed', path: release })
 })
 
 test('a log is read only; a connection begins with GET or POST', async (t) => {

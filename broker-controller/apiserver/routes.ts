@@ -1,4 +1,5 @@
 /** Routes requests: method and path → verb, resource and subresource. */
+import { type ReleaseFile, releaseFileOf } from '../../api/node/release-paths.ts'
 import { sessionOfPath } from '../../api/sessions.ts'
 import { aggregatedRouteOf } from './aggregator/aggregated-route.ts'
 import type { ApiServices } from './aggregator/api-services.ts'
@@ -17,6 +18,8 @@ export type ApiRoute =
   | AggregatedRoute
   /** The node's end of a session; see `api/sessions.ts`. */
   | { readonly kind: 'session'; readonly path: string; readonly id: string }
+  /** A file of a release of the agent. */
+  | { readonly kind: 'release'; readonly path: string; readonly wanted: ReleaseFile }
   /** The page of the fleet, and what it asks. */
   | { readonly kind: 'dashboard'; readonly path: string }
   /** Anything that is not an object: /version, /healthz, discovery. */
@@ -33,6 +36,8 @@ export function routeOf(
 ): ApiRoute {
   const id = sessionOfPath(path)
   if (id !== undefined) return method === 'GET' ? { kind: 'session', path, id } : { kind: 'not-allowed', path }
+  const wanted = releaseFileOf(path)
+  if (wanted !== undefined) return method === 'GET' ? { kind: 'release', path, wanted } : { kind: 'not-allowed', path }
   if (isDashboardPath(path)) return { kind: 'dashboard', path }
   const segments = path.split('/').filter((segment) => segment !== '')
   const names = segments.map(decoded)

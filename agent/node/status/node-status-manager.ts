@@ -87,17 +87,9 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   let reportedMs = Number.NEGATIVE_INFINITY
   let addresses: readonly NodeAddress[] = []
   let addressFailure: string | undefined
-<<<<<<< HEAD
-  const { shutdownConditions, networkConditions } = reads
-  const inputs = [
-    ...[reads.pressures, reads.machineHealth, shutdownConditions, networkConditions, reads.departureReported],
-    reads.volumesInUse,
-  ]
-=======
   const { shutdownConditions, networkConditions, updateConditions } = reads
-  const others = [shutdownConditions, networkConditions, updateConditions]
-  const inputs = [reads.pressures, reads.machineHealth, ...others, reads.departureReported]
->>>>>>> 997fac2b (updates: publish to nodes which release they may run, report the outcome)
+  const conditions = [shutdownConditions, networkConditions, updateConditions]
+  const inputs = [reads.pressures, reads.machineHealth, ...conditions, reads.departureReported, reads.volumesInUse]
   for (const input of inputs) input.onChange(wake.ring)
   runtime.onChange(wake.ring)
 

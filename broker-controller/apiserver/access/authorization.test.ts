@@ -216,7 +216,7 @@ test('what one of several pods of a node needs, the node may read', async (t) =>
   )
 })
 
-test('nodes and joining machines read discovery; sessions are for nodes', async (t) => {
+test('nodes and joining machines read discovery; sessions and releases are for nodes', async (t) => {
   for (const open of ['/', '/api', '/apis/apps/v1', '/openapi/v2']) {
     t.ok(may(node, path(open)), `node ${open}`)
     t.ok(may(bootstrapper, path(open)), `joining machine ${open}`)
@@ -227,6 +227,10 @@ test('nodes and joining machines read discovery; sessions are for nodes', async 
   t.ok(may(node, session))
   t.notOk(may(bootstrapper, session))
   t.notOk(may(anonymous, session))
+  const release = path(`/bramble/v1/releases/${'a'.repeat(64)}/release.json`)
+  t.ok(may(node, release))
+  t.notOk(may(bootstrapper, release))
+  t.notOk(may(anonymous, release))
 })
 
 test('cluster-info is this one object, and nothing beside it', async (t) => {

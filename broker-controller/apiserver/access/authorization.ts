@@ -5,6 +5,7 @@
 import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import { controlPlaneGroup } from '../../../api/node/bootstrap-token.ts'
+import { releaseFileOf } from '../../../api/node/release-paths.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { builtInResources } from '../../../api/resources.ts'
@@ -52,7 +53,7 @@ export function isAllowedToSystem(identity: Identity, attributes: Attributes, bo
 /** Authenticated users may also read discovery; metrics are for administrators. */
 function pathAllowed(identity: Identity, verb: string, path: string): boolean {
   if (verb !== 'get') return false
-  if (sessionOfPath(path) !== undefined) return nodeOf(identity) !== undefined
+  if (sessionOfPath(path) !== undefined || releaseFileOf(path) !== undefined) return nodeOf(identity) !== undefined
   const [, root = ''] = path.split('/')
   if (publicPaths.includes(`/${root}`)) return true
   const isKnown = identity.groups.includes(bootstrappersGroup) || nodeOf(identity) !== undefined

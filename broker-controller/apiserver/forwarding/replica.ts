@@ -25,7 +25,16 @@ export interface Replica {
 type Routed =
   | ResourceRoute
   | {
-      readonly kind: 'path' | 'review' | 'not-allowed' | 'session' | 'usage' | 'component' | 'dashboard' | 'aggregated'
+      readonly kind:
+        | 'path'
+        | 'review'
+        | 'not-allowed'
+        | 'session'
+        | 'release'
+        | 'usage'
+        | 'component'
+        | 'dashboard'
+        | 'aggregated'
     }
 
 /** Whether every controller answers this: it reads what the store has, or this process. */
@@ -36,6 +45,7 @@ export function isAnsweredHere(route: Routed): boolean {
     case 'not-allowed':
       return true
     case 'session':
+    case 'release':
     case 'usage':
     case 'component':
     case 'dashboard':

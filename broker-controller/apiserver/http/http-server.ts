@@ -43,6 +43,7 @@ export type ApiServerNeeds = Pick<
   | 'tokens'
   | 'serverUrl'
   | 'storage'
+  | 'releases'
   | 'backups'
   | 'events'
   | 'usage'
@@ -186,6 +187,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(serverUrl && { serverUrl }),
     ...(needs.storage && { storage: needs.storage }),
     ...(needs.backups && { backups: needs.backups }),
+    ...(needs.releases && { releases: needs.releases }),
     ...(origin && { origin }),
     ...(checkpoints && { checkpoints }),
     ...(needs.contentProver && { contentProver: needs.contentProver }),
