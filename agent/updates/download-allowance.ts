@@ -1,0 +1,69 @@
+/** When a release may be downloaded, and how many bytes of it. Decides only. */
+
+/** `window`: minutes of the day in UTC from which on, and up to which; it may go over midnight. */
+export type DownloadRules = {
+  readonly window?: { readonly fromMinute: number; readonly toMinute: number }
+  readonly bytesPerDay?: number
+  /** The link is paid by volume: nothing is downloaded without `bytesPerDay`. */
+  readonly isMetered: boolean
+}
+
+/** What was downloaded on a day, a number of days since 1970. */
+export type SpentBytes = { readonly day: number; readonly bytes: number }
+
+export type DownloadFacts = {
+  /** Undefined: no source of the date is reliable. */
+  readonly nowMs: number | undefined
+  readonly uptimeMs: number
+  readonly spent: SpentBytes | undefined
+}
+
+export type Allowance =
+  | { readonly may: 'download'; readonly bytes: number }
+  | { readonly may: 'wait'; readonly reason: string }
+
+const dayMs = 86_400_000
+/** Without a date no window opens. A machine whose clock is never right must be updated, too. */
+const longestWithoutDateMs = dayMs
+
+export function downloadAllowance(rules: DownloadRules, facts: DownloadFacts): Allowance {
+  const { window, bytesPerDay, isMetered } = rules
+  const { nowMs, uptimeMs } = facts
+  if (isMetered && bytesPerDay === undefined)
+    return wait('the link is metered: set updates.bytesPerDay in the configuration of the agent')
+  if (window !== undefined) {
+    if (nowMs === undefined && uptimeMs < longestWithoutDateMs)
+      return wait('the date is not known, so the window counts as closed until the machine has run for a day')
+    if (nowMs !== undefined && !isOpen(window, nowMs))
+      return wait(`the window opens at ${clockText(window.fromMinute)} UTC`)
+  }
+  if (bytesPerDay === undefined) return { may: 'download', bytes: Number.MAX_SAFE_INTEGER }
+  const left = bytesPerDay - spentToday(facts)
+  return left > 0 ? { may: 'download', bytes: left } : wait(`the ${bytesPerDay} bytes of this day are used up`)
+}
+
+/** `bytes` more were downloaded. Without a date the days are those since the boot. */
+export function spentWith(facts: DownloadFacts, bytes: number): SpentBytes {
+  return { day: dayOf(facts), bytes: spentToday(facts) + bytes }
+}
+
+function spentToday(facts: DownloadFacts): number {
+  return facts.spent?.day === dayOf(facts) ? facts.spent.bytes : 0
+}
+
+function dayOf({ nowMs, uptimeMs }: DownloadFacts): number {
+  return Math.floor((nowMs ?? uptimeMs) / dayMs)
+}
+
+function isOpen({ fromMinute, toMinute }: NonNullable<DownloadRules['window']>, nowMs: number): boolean {
+  const minute = Math.floor((nowMs % dayMs) / 60_000)
+  return fromMinute <= toMinute ? fromMinute <= minute && minute < toMinute : minute >= fromMinute || minute < toMinute
+}
+
+function clockText(minute: number): string {
+  return [Math.floor(minute / 60), minute % 60].map((part) => String(part).padStart(2, '0')).join(':')
+}
+
+function wait(reason: string): Allowance {
+  return { may: 'wait', reason }
+}
