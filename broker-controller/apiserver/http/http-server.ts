@@ -188,6 +188,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(needs.storage && { storage: needs.storage }),
     ...(needs.backups && { backups: needs.backups }),
     ...(needs.releases && { releases: needs.releases }),
+    ...(needs.backups && { backups: needs.backups }),
     ...(origin && { origin }),
     ...(checkpoints && { checkpoints }),
     ...(needs.contentProver && { contentProver: needs.contentProver }),
