@@ -42,6 +42,7 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     highTemperatureCelsius: undefined,
     restartDocker: true,
     enableRemoteReboot: false,
+    downloads: { isMetered: false },
     podLogLinks: false,
     staticPodPath: '/etc/bramble/manifests',
     fileCheckMs: 20_000,
@@ -131,6 +132,7 @@ healthzBindAddress: 0.0.0.0
 highTemperatureCelsius: 75
 restartDocker: false
 enableRemoteReboot: true
+agentUpdates: {window: '02:00-05:00', bytesPerDay: 10Mi}
 podLogLinks: true
 staticPodPath: ""
 fileCheckFrequency: 5s
@@ -162,6 +164,7 @@ imageMaximumGCAge: 4m
     highTemperatureCelsius: 75,
     restartDocker: false,
     enableRemoteReboot: true,
+    downloads: { isMetered: true, window: { fromMinute: 120, toMinute: 300 }, bytesPerDay: 10_485_760 },
     podLogLinks: true,
     staticPodPath: '',
     fileCheckMs: 5_000,

@@ -26,6 +26,8 @@ import type { ImagePullerSettings } from './pods/images/image-puller.ts'
 import type { LogLimits } from './pods/runtime/runtime.ts'
 import { type ConfiguredPool, configuredPools, PoolSettingsSchema } from './pods/volumes/pool-settings.ts'
 import type { ShutdownSettings } from './shutdown/shutdown-groups.ts'
+import type { DownloadRules } from './updates/download-allowance.ts'
+import { downloadRules, UpdateSettingsSchema } from './updates/update-settings.ts'
 
 /** The configuration file. Omitted fields have the kubelet's defaults. */
 export const AgentConfigurationSchema = object({
@@ -57,6 +59,7 @@ export const AgentConfigurationSchema = object({
   highTemperatureCelsius: optional(integer),
   restartDocker: optional(bool),
   enableRemoteReboot: optional(bool),
+  agentUpdates: optional(UpdateSettingsSchema),
   staticPodPath: optional(text),
   fileCheckFrequency: optional(text),
   shutdownGracePeriod: optional(text),
@@ -114,6 +117,8 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly restartDocker: boolean
   /** Restart this machine when a client of the API requests it. */
   readonly enableRemoteReboot: boolean
+  /** When releases of the agent may be downloaded. */
+  readonly downloads: DownloadRules
   /** The folder of static pod manifests; '' for none. */
   readonly staticPodPath: string
   readonly fileCheckMs: number
@@ -186,6 +191,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
       file.highTemperatureCelsius === undefined ? undefined : whole('highTemperatureCelsius', 0, 30, 120),
     restartDocker: file.restartDocker ?? true,
     enableRemoteReboot: file.enableRemoteReboot ?? false,
+    downloads: downloadRules(file.agentUpdates ?? {}, file.metered ?? false, problems),
     podLogLinks: file.podLogLinks ?? false,
     staticPodPath: folderOf('staticPodPath', file.staticPodPath ?? '/etc/bramble/manifests', problems),
     fileCheckMs: span('fileCheckFrequency', 20_000, 1_000),

@@ -1,5 +1,7 @@
 /** Updates of the agent as a program of its own, which only the package brings: an update never replaces what starts and judges it. */
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises'
+import { uptime } from 'node:os'
 import { dirname, join } from 'node:path'
 import { decode } from '../api/decode.ts'
 import { integer, object, text } from '../api/schema.ts'
@@ -9,18 +11,33 @@ import { openLog, storyOf } from '../daemon/log.ts'
 import { printText, readArguments, type Values } from '../daemon/process/command-line.ts'
 import { exitCode } from '../daemon/process/exit-code.ts'
 import { version } from '../daemon/process/version.ts'
+import type { KnownTime } from '../daemon/server-check.ts'
 import { fileDisk } from '../daemon/updates/file-disk.ts'
-import { type ReleaseKeys, readReleaseKeys } from '../daemon/updates/release-manifest.ts'
+import {
+  admitRelease,
+  type ReleaseKeys,
+  type ReleaseMachine,
+  readReleaseKeys,
+} from '../daemon/updates/release-manifest.ts'
 import { commitTrial, committedVersion, prepareStart } from '../daemon/updates/start-version.ts'
 import { loadUpdateState, saveVerdict, type UpdateFolder, versionPath } from '../daemon/updates/update-folder.ts'
 import { withUpdateLock } from '../daemon/updates/update-lock.ts'
 import type { Release } from '../daemon/updates/update-state.ts'
+import { knownTimePath, timeFile } from './adapters/disk/time-file.ts'
 import { containersEpoch, readAgentUnit, restartAgent } from './adapters/updates/agent-unit.ts'
+import { releaseSource } from './adapters/updates/release-source.ts'
 import { runningContainers, viewOfController } from './adapters/updates/trial-facts.ts'
+import { updateFiles } from './adapters/updates/update-files.ts'
 import { updateDefaults, updateProgram } from './commands/update-table.ts'
+import { likelyDate } from './health/clock.ts'
+import { findIdentity } from './join/identity.ts'
+import { keptServers } from './node/connection/controller-servers.ts'
 import { agentStateNames } from './updates/agent-state.ts'
+import { downloadAllowance, spentWith } from './updates/download-allowance.ts'
+import { fetchRelease } from './updates/fetch-release.ts'
 import { installRelease } from './updates/install-release.ts'
 import { type TrialTimes, watchTrial } from './updates/trial-judge.ts'
+import { updatePass } from './updates/update-pass.ts'
 import { updateStatusText } from './updates/update-status.ts'
 
 type Given = Values<(typeof updateProgram)['options']>
@@ -60,7 +77,11 @@ async function main(argv: readonly string[]): Promise<number> {
         await judge(values)
         return exitCode.fine
       case 'install FOLDER':
-        return await install(values, args[0] ?? '')
+        output.stdout(`${await install(values, args[0] ?? '')}\n`)
+        return exitCode.fine
+      case 'fetch':
+        log.info(await fetchWanted(values))
+        return exitCode.fine
     }
   } catch (error) {
     output.stderr(`bramble-update: ${storyOf(error)}\n`)
@@ -123,18 +144,11 @@ const usualDeafSeconds = 300
 const longestOverTrial = 4
 const longestPauseMs = 10_000
 
-async function install(values: Given, from: string): Promise<number> {
+/** Throws with the reason if the release is refused. */
+async function install(values: Given, from: string): Promise<string> {
   const updates = updatesOf(values)
   await mkdir(updates.folder, { recursive: true, mode: 0o700 })
-  const { bavail, bsize } = await statfs(updates.folder)
-  const machine = {
-    program: 'bramble-agent',
-    arch: process.arch === 'x64' ? 'amd64' : process.arch,
-    runtimes: await readdir(updateDefaults.runtimes),
-    base: await readBase(),
-    freeBytes: bavail * bsize,
-    isForced: values.force,
-  }
+  const machine = await machineOf(values)
   const see = async () => ({
     wasConnected: (await viewOfController(values['data-dir'])) === 'sees',
     containers: [...((await runningContainers(values['docker-socket'])) ?? [])],
@@ -143,14 +157,82 @@ async function install(values: Given, from: string): Promise<number> {
   const keys = await readKeys()
   const release = await withUpdateLock(lockFile, () => installRelease({ from, updates, keys, machine, see }))
   const isStopped = values['no-restart'] || (await readAgentUnit()).state === 'stopped'
-  if (isStopped) {
-    output.stdout(`The trial of version ${release.version} begins with the next start of bramble-agent.\n`)
-    return exitCode.fine
-  }
+  if (isStopped) return `The trial of version ${release.version} begins with the next start of bramble-agent.`
   const isStarted = await restartAgent()
   const how = isStarted ? 'is on trial' : 'is on trial, and its first start failed'
-  output.stdout(`Version ${release.version} ${how}. 'bramble-update status' shows how the trial ends.\n`)
-  return exitCode.fine
+  return `Version ${release.version} ${how}. 'bramble-update status' shows how the trial ends.`
+}
+
+async function machineOf({ force }: Given): Promise<ReleaseMachine> {
+  const { bavail, bsize } = await statfs(updateDefaults.folder)
+  return {
+    program: 'bramble-agent',
+    arch: debianArchitecture,
+    runtimes: await readdir(updateDefaults.runtimes),
+    base: await readBase(),
+    freeBytes: bavail * bsize,
+    isForced: force,
+  }
+}
+
+const debianArchitecture = process.arch === 'x64' ? 'amd64' : process.arch
+
+/** Downloads and installs what the controller wants. What was done. */
+async function fetchWanted(values: Given): Promise<string> {
+  const dataDir = values['data-dir']
+  const updates = updatesOf(values)
+  const downloads = join(updates.folder, 'download')
+  const files = updateFiles({ folder: updates.folder, package: updateDefaults.package, dataDir, log })
+  const identity = (await findIdentity(dataDir))?.identity
+  if (identity === undefined) return 'This machine has not joined a fleet'
+  const knownTime = await knownTimeOf(dataDir)
+  const { ca, certificate, key } = identity
+  const servers = { urls: keptServers(identity).apiServers, ca, certificate, key, knownTime }
+  const facts = async () => ({
+    nowMs: dateOf(knownTime),
+    uptimeMs: uptime() * 1000,
+    spent: await files.spent(),
+  })
+  return updatePass({
+    files,
+    base: await readBase(),
+    removeDownloads: () => rm(downloads, { recursive: true, force: true }),
+    async fetch(wanted, rules) {
+      await mkdir(downloads, { recursive: true, mode: 0o700 })
+      const spend = async (bytes: number) => files.saveSpent(spentWith(await facts(), bytes))
+      const source = releaseSource(servers, wanted.digest)
+      return fetchRelease({
+        source: {
+          async read(...range) {
+            await spend(connectionBytes)
+            return source.read(...range)
+          },
+        },
+        folder: downloads,
+        wanted,
+        arch: debianArchitecture,
+        keys: await readKeys(),
+        admit: async (manifest) => admitRelease(manifest, await loadUpdateState(updates), await machineOf(values)),
+        allowance: async () => downloadAllowance(rules, await facts()),
+        spend,
+      })
+    },
+    install: (from) => install(values, from),
+  })
+}
+
+/** A handshake of TLS with the certificates of both ends, and the headers of the request and of TCP. */
+const connectionBytes = 6_000
+
+/** The clock may be wrong. What it is at least is enough to refuse a certificate that has ended. */
+async function knownTimeOf(dataDir: string): Promise<KnownTime> {
+  const earliestMs = await timeFile(knownTimePath(dataDir)).read()
+  return { isClockRight: () => false, earliestMs: () => earliestMs, learn: () => undefined }
+}
+
+function dateOf({ earliestMs }: KnownTime): number | undefined {
+  const synchronized = existsSync('/run/systemd/timesync/synchronized') ? true : undefined
+  return likelyDate({ wallMs: Date.now(), earliestMs: earliestMs(), synchronized, controller: undefined })
 }
 
 const BaseSchema = object({ version: text, sequence: integer })

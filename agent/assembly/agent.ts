@@ -152,19 +152,8 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
     ...[connect, ...membership.loops, ...network.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],
-    ...[
-      ...machineHealth,
-      assembleUpdates(shared),
-      status,
-      lease,
-      pods,
-      orders,
-      ...volumeLoops,
-      ...shutdown,
-      sampler,
-      endpoint,
-      sessions,
-    ],
+    ...[...machineHealth, status, lease, pods, orders, ...volumeLoops, ...shutdown, sampler, endpoint, sessions],
+    assembleUpdates(shared),
   ]
 }
 

@@ -4,6 +4,7 @@ import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { updateFiles } from '../adapters/updates/update-files.ts'
 import { updateDefaults } from '../commands/update-table.ts'
+import type { AgentConfiguration } from '../configuration.ts'
 import { updateManager } from '../updates/update-manager.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
@@ -11,15 +12,17 @@ import type { AgentMachine } from './machine.ts'
 export type UpdateParts = {
   readonly root: string
   readonly dataDir: string
+  readonly configuration: Pick<AgentConfiguration, 'downloads'>
   readonly board: AgentBoard
   readonly machine: Pick<AgentMachine, 'watch'>
   readonly log: Log
 }
 
-export function assembleUpdates({ root, dataDir, board, machine, log }: UpdateParts): Loop {
+export function assembleUpdates({ root, dataDir, configuration, board, machine, log }: UpdateParts): Loop {
   const [folder, ofPackage] = [join(root, updateDefaults.folder), join(root, updateDefaults.package)]
   return updateManager({
     files: updateFiles({ folder, package: ofPackage, dataDir, log }),
+    rules: configuration.downloads,
     reads: board,
     writes: board,
     clock: machine.watch.clockFor('agent-update'),

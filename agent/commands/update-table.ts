@@ -17,6 +17,7 @@ export const updateProgram = {
   forms: {
     status: 'show which version runs, and how the last trial ended',
     'install FOLDER': 'try the release in FOLDER: release.json, its signatures, and the archive for this machine',
+    fetch: 'for bramble-agent-update.service: download the release that the controller wants, and try it',
     start: 'for bramble-agent.service: print the folder of the version to start',
     committed: 'the same where start fails: print the folder of the committed version, and change nothing',
     judge: 'for bramble-agent-trial.service: watch the version on trial until it is committed or taken back',

@@ -51,7 +51,7 @@ export type FetchOutcome =
 const rangeBytes = 256 * 1024
 const largestSmallFile = 64 * 1024
 const manifestFile = 'release.json'
-/** Of an archive that was damaged on its way once. */
+/** Marks an archive that was damaged on its way once. */
 const damagedFile = 'damaged'
 
 export async function fetchRelease(fetch: ReleaseFetch): Promise<FetchOutcome> {

@@ -5,13 +5,14 @@ import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { initialUpdateState, type UpdateState } from '../../daemon/updates/update-state.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
-import { updateManager } from './update-manager.ts'
+import { updateManager, type WantedUpdate } from './update-manager.ts'
 import type { UpdateNote } from './update-report.ts'
 
+const rules = { isMetered: false, bytesPerDay: 100_000 }
 const release: AgentRelease = { version: '1.5.0', sequence: 15, digest: 'a'.repeat(64) }
 
 /** A machine of the package 1.4.0, and the manager that runs on it. */
-function running(t: Test, given: { readonly saved?: AgentRelease; readonly isOfPackage?: boolean } = {}) {
+function running(t: Test, given: { readonly saved?: WantedUpdate; readonly isOfPackage?: boolean } = {}) {
   const disk = {
     saved: given.saved,
     saves: 0,
@@ -39,6 +40,7 @@ function running(t: Test, given: { readonly saved?: AgentRelease; readonly isOfP
     reads: { agentRelease },
     writes: { updateReport, updateConditions },
     clock,
+    rules,
     log: quietLog(t),
   })
   const end = manager.run(stop.signal)
@@ -55,24 +57,24 @@ test('the release that the controller wants is saved at once for the updater, an
   t.same(updateReport.get(), { version: '1.4.0', sequence: 14 })
   agentRelease.set({ release })
   await clock.settle()
-  t.same(disk.saved, release)
+  t.same(disk.saved, { release, rules })
   t.match(updateReport.get(), { release: { version: '1.5.0', outcome: 'waiting' } })
   await clock.advance(300_000)
   t.equal(disk.saves, 1, 'it is written once')
 })
 
 test('a release that is withdrawn is wanted no longer', async (t) => {
-  const { disk, clock, agentRelease, updateReport } = running(t, { saved: release })
+  const { disk, clock, agentRelease, updateReport } = running(t, { saved: { release, rules } })
   agentRelease.set({ release: undefined })
   await clock.settle()
   t.equal(disk.saved, undefined)
   t.same(updateReport.get(), { version: '1.4.0', sequence: 14 })
 })
 
-test('before the controller has sent anything the release that was saved stays wanted', async (t) => {
-  const { disk, clock, updateReport } = running(t, { saved: release })
+test('before the controller has sent anything the release that was saved stays wanted, with the rules of now', async (t) => {
+  const { disk, clock, updateReport } = running(t, { saved: { release, rules: { isMetered: true } } })
   await clock.settle()
-  t.same(disk.saved, release)
+  t.same(disk.saved, { release, rules })
   t.match(updateReport.get(), { release: { version: '1.5.0' } })
 })
 
@@ -103,7 +105,7 @@ test('a disk that takes no file is tried again', async (t) => {
   await clock.settle()
   disk.fails = false
   await clock.advance(30_000)
-  t.same(disk.saved, release)
+  t.same(disk.saved, { release, rules })
 })
 
 test('an agent that is of no package reports nothing of updates', async (t) => {

@@ -3,8 +3,7 @@
  * agent itself installs nothing: one that is broken must not be able to replace what starts and judges it.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { AgentRelease, AgentUpdateReport } from '../../api/node/agent-update.ts'
-import { isRelease } from '../../api/node/agent-update.ts'
+import { type AgentRelease, type AgentUpdateReport, isRelease } from '../../api/node/agent-update.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -12,7 +11,11 @@ import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { Release, UpdateState } from '../../daemon/updates/update-state.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
+import type { DownloadRules } from './download-allowance.ts'
 import { type UpdateNote, updateCondition, updateReport } from './update-report.ts'
+
+/** What the updater is to install, and when it may download it. */
+export type WantedUpdate = { readonly release: AgentRelease; readonly rules: DownloadRules }
 
 /** The files of the updates on this machine. */
 export interface UpdateFiles {
@@ -20,16 +23,17 @@ export interface UpdateFiles {
   base(): Promise<Pick<Release, 'version' | 'sequence'> | undefined>
   state(): Promise<UpdateState>
   note(): Promise<UpdateNote | undefined>
-  /** The release that was saved last. */
-  wanted(): Promise<AgentRelease | undefined>
+  /** What was saved last. */
+  wanted(): Promise<WantedUpdate | undefined>
   /** On disk once it has resolved. Undefined: none is wanted. */
-  saveWanted(release: AgentRelease | undefined): Promise<void>
+  saveWanted(wanted: WantedUpdate | undefined): Promise<void>
 }
 
 export type UpdateManagerNeeds = {
   readonly files: UpdateFiles
+  readonly rules: DownloadRules
   readonly reads: {
-    /** Undefined: the controller was not heard since the start of the agent. `release` undefined: it wants none. */
+    /** Undefined: nothing was received of the controller since the start of the agent. `release` undefined: it wants none. */
     readonly agentRelease: Reader<{ readonly release: AgentRelease | undefined } | undefined>
   }
   readonly writes: {
@@ -43,20 +47,20 @@ export type UpdateManagerNeeds = {
 /** The launcher, the judge and the updater write their files without a notification. */
 const everyMs = 30_000
 
-export function updateManager({ files, reads, writes, clock, log }: UpdateManagerNeeds): Loop {
+export function updateManager({ files, rules, reads, writes, clock, log }: UpdateManagerNeeds): Loop {
   const wake = alarm(clock)
 
   /** What is saved afterwards. Without a message since the start what was saved before still holds. */
   const keepWanted = async (): Promise<AgentRelease | undefined> => {
     const saved = await files.wanted()
     const received = reads.agentRelease.get()
-    if (received === undefined) return saved
-    const release = received.release !== undefined && isRelease(received.release) ? received.release : undefined
-    if (!isDeepStrictEqual(release, saved)) {
-      await files.saveWanted(release)
+    const release = received === undefined ? saved?.release : received.release
+    const wanted = release !== undefined && isRelease(release) ? { release, rules } : undefined
+    if (!isDeepStrictEqual(wanted, saved)) {
+      await files.saveWanted(wanted)
       log.info('The release that the controller wants to run here changed', { version: release?.version ?? 'none' })
     }
-    return release
+    return wanted?.release
   }
 
   const pass = async () => {

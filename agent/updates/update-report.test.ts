@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { initialUpdateState, type UpdateState } from '../../daemon/updates/update-state.ts'
-import { type UpdateFacts, updateCondition, updateReport } from './update-report.ts'
+import { type UpdateReportFacts, updateCondition, updateReport } from './update-report.ts'
 
 const base = { version: '1.0.0', sequence: 10 }
 const wanted = { version: '1.2.0', sequence: 12, digest: 'w' }
@@ -11,7 +11,7 @@ const rejected = [{ version: '1.2.0', digest: 't', reason: '3 starts failed' }]
 
 type Row = {
   readonly state?: Partial<UpdateState>
-  readonly facts?: Partial<UpdateFacts>
+  readonly facts?: Partial<UpdateReportFacts>
   readonly outcome: string | undefined
   readonly status: string
   readonly message: string

@@ -6,7 +6,7 @@ import type { MachineCondition } from '../node/status/conditions.ts'
 /** Why the release `sequence` is not installed yet. `blocked`: it cannot be, before somebody changes something. */
 export type UpdateNote = { readonly sequence: number; readonly outcome: 'waiting' | 'blocked'; readonly reason: string }
 
-export type UpdateFacts = {
+export type UpdateReportFacts = {
   readonly state: UpdateState
   /** Version of the package. */
   readonly base: Pick<Release, 'version' | 'sequence'>
@@ -20,7 +20,7 @@ type Outcome = NonNullable<AgentUpdateReport['release']>
 /** Reasons come from the publisher's programs and from errors of the machine, and must fit into an annotation. */
 const longestReason = 300
 
-export function updateReport({ state, base, wanted, note }: UpdateFacts): AgentUpdateReport {
+export function updateReport({ state, base, wanted, note }: UpdateReportFacts): AgentUpdateReport {
   const { committed, trial } = state
   const { version, sequence } = committed !== undefined && committed.sequence > base.sequence ? committed : base
   const about = wanted ?? trial

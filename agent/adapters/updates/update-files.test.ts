@@ -4,6 +4,7 @@ import { type Test, test } from 'tap'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { updateFiles } from './update-files.ts'
 
+const rules = { isMetered: true, bytesPerDay: 5, window: { fromMinute: 1, toMinute: 2 } }
 const release = { version: '1.5.0', sequence: 15, digest: 'a'.repeat(64) }
 
 function opened(t: Test) {
@@ -17,8 +18,8 @@ function opened(t: Test) {
 test('the release that is wanted is kept until it is withdrawn', async (t) => {
   const { folder, files } = opened(t)
   t.equal(await files.wanted(), undefined)
-  await files.saveWanted(release)
-  t.same(await files.wanted(), release)
+  await files.saveWanted({ release, rules })
+  t.same(await files.wanted(), { release, rules })
   t.same(readdirSync(folder), ['wanted.json'], 'and no other file')
   await files.saveWanted(undefined)
   t.equal(await files.wanted(), undefined)
@@ -26,7 +27,7 @@ test('the release that is wanted is kept until it is withdrawn', async (t) => {
 
 test('a file that is damaged counts as none', async (t) => {
   const { folder, files } = opened(t)
-  await files.saveWanted(release)
+  await files.saveWanted({ release, rules })
   for (const written of ['', '{"version":', '{"version":"1.5.0"}', '[]']) {
     writeFileSync(join(folder, 'wanted.json'), written)
     t.equal(await files.wanted(), undefined, written)
@@ -48,4 +49,6 @@ test('why a release is not installed is kept for the report', async (t) => {
   await files.saveNote(undefined)
   t.equal(await files.note(), undefined)
   t.equal((await files.state()).highestSequence, 0)
+  await files.saveSpent({ day: 3, bytes: 4 })
+  t.same(await files.spent(), { day: 3, bytes: 4 })
 })

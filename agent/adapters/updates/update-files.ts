@@ -2,8 +2,8 @@
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../api/decode.ts'
-import { type AgentRelease, AgentReleaseSchema } from '../../../api/node/agent-update.ts'
-import { integer, object, oneOf, type TSchema, text } from '../../../api/schema.ts'
+import { AgentReleaseSchema } from '../../../api/node/agent-update.ts'
+import { bool, integer, object, oneOf, optional, type TSchema, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { isMissing } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -11,16 +11,27 @@ import { fileDisk } from '../../../daemon/updates/file-disk.ts'
 import { replaceOn } from '../../../daemon/updates/update-disk.ts'
 import { loadUpdateState } from '../../../daemon/updates/update-folder.ts'
 import { agentStateNames } from '../../updates/agent-state.ts'
-import type { UpdateFiles } from '../../updates/update-manager.ts'
+import type { SpentBytes } from '../../updates/download-allowance.ts'
+import type { UpdateFiles, WantedUpdate } from '../../updates/update-manager.ts'
 import type { UpdateNote } from '../../updates/update-report.ts'
 
 const wantedFile = 'wanted.json'
 const noteFile = 'note.json'
+const spentFile = 'spent.json'
 const BaseSchema = object({ version: text, sequence: integer })
+const WantedSchema = object({
+  release: AgentReleaseSchema,
+  rules: object({
+    window: optional(object({ fromMinute: integer, toMinute: integer })),
+    bytesPerDay: optional(integer),
+    isMetered: bool,
+  }),
+})
+const SpentSchema = object({ day: integer, bytes: integer })
 const NoteSchema = object({ sequence: integer, outcome: oneOf('waiting', 'blocked'), reason: text })
 
 export type UpdatePlaces = {
-  /** Of the updates, and of the package of the agent. */
+  /** The folder of the updates, and that of the package of the agent. */
   readonly folder: string
   readonly package: string
   readonly dataDir: string
@@ -29,8 +40,10 @@ export type UpdatePlaces = {
 
 export function updateFiles({ folder, package: ofPackage, dataDir, log }: UpdatePlaces): UpdateFiles & {
   saveNote(note: UpdateNote | undefined): Promise<void>
+  spent(): Promise<SpentBytes | undefined>
+  saveSpent(spent: SpentBytes): Promise<void>
 } {
-  const save = async (name: string, value: AgentRelease | UpdateNote | undefined) => {
+  const save = async (name: string, value: WantedUpdate | UpdateNote | SpentBytes | undefined) => {
     await mkdir(folder, { recursive: true, mode: 0o700 })
     if (value !== undefined) return replaceOn(fileDisk, folder, name, JSON.stringify(value))
     await fileDisk.remove(`${folder}/${name}`)
@@ -41,8 +54,10 @@ export function updateFiles({ folder, package: ofPackage, dataDir, log }: Update
     state: () => loadUpdateState({ disk: fileDisk, folder, dataFolder: dataDir, names: agentStateNames, log }),
     note: () => readDecoded(join(folder, noteFile), NoteSchema),
     saveNote: (note) => save(noteFile, note),
-    wanted: () => readDecoded(join(folder, wantedFile), AgentReleaseSchema),
-    saveWanted: (release) => save(wantedFile, release),
+    wanted: () => readDecoded(join(folder, wantedFile), WantedSchema),
+    saveWanted: (wanted) => save(wantedFile, wanted),
+    spent: () => readDecoded(join(folder, spentFile), SpentSchema),
+    saveSpent: (spent) => save(spentFile, spent),
   }
 }
 
