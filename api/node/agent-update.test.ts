@@ -17,9 +17,11 @@ test('the release that a node may run is read from the annotation of the control
   t.same(wanted(release), release)
   t.same(wanted({ ...release, more: 'of a later version' }), release)
   t.equal(wantedReleaseOf(aNode({ name: 'pi-1' })), undefined)
+  t.same(wanted({ ...release, admittedAt: '2026-01-01T00:00:00Z', failures: 2 }), release)
+  t.equal(wanted({ ...release, withdrawn: true }), undefined)
 })
 
-test('what cannot be a release is none', async (t) => {
+test('what cannot be a release is ignored', async (t) => {
   for (const written of [
     '{',
     'null',

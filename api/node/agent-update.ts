@@ -5,10 +5,10 @@
  */
 import { decode } from '../decode.ts'
 import type { Node } from '../node.ts'
-import { type Described, integer, object, oneOf, optional, text } from '../schema.ts'
+import { bool, type Described, integer, object, oneOf, optional, text } from '../schema.ts'
 import { parseJson } from '../text/json.ts'
 
-/** Set by the controller: an AgentRelease as JSON. */
+/** Set by the controller: an AgentAdmission as JSON. */
 export const agentReleaseAnnotation = 'bramble.dev/agent-release'
 /** Set by the agent: an AgentUpdateReport as JSON. An agent that cannot be updated in this way has none. */
 export const agentUpdateAnnotation = 'bramble.dev/agent-update'
@@ -17,8 +17,24 @@ export const agentUpdateAnnotation = 'bramble.dev/agent-update'
 export const AgentReleaseSchema = object({ version: text, sequence: integer, digest: text })
 export type AgentRelease = Described<typeof AgentReleaseSchema>
 
+/** What the controller keeps of a node. `outcome`: that which the node has reported of this release, and since when. */
+const AgentAdmissionSchema = object({
+  version: text,
+  sequence: integer,
+  digest: text,
+  admittedAt: optional(text),
+  outcome: optional(text),
+  outcomeAt: optional(text),
+  /** Releases that it took back one after the other, and when it did so last. */
+  failures: optional(integer),
+  failedAt: optional(text),
+  /** It may not take the release any longer. */
+  withdrawn: optional(bool),
+})
+export type AgentAdmission = Described<typeof AgentAdmissionSchema>
+
 const AgentUpdateReportSchema = object({
-  /** Of the version that is committed. */
+  /** The version that is committed. */
   version: text,
   sequence: integer,
   /** The release that the node may run, or that it tries. */
@@ -35,8 +51,16 @@ const AgentUpdateReportSchema = object({
 export type AgentUpdateReport = Described<typeof AgentUpdateReportSchema>
 
 /** The release that the node may run; undefined: that which it has. */
-export function wantedReleaseOf({ metadata }: Pick<Node, 'metadata'>): AgentRelease | undefined {
-  const decoded = decode(AgentReleaseSchema, parseJson(metadata.annotations?.[agentReleaseAnnotation] ?? ''))
+export function wantedReleaseOf(node: Pick<Node, 'metadata'>): AgentRelease | undefined {
+  const admission = admissionOf(node)
+  if (admission === undefined || admission.withdrawn === true) return undefined
+  const { version, sequence, digest } = admission
+  return { version, sequence, digest }
+}
+
+/** Undefined: there is none, or it cannot be read. */
+export function admissionOf({ metadata }: Pick<Node, 'metadata'>): AgentAdmission | undefined {
+  const decoded = decode(AgentAdmissionSchema, parseJson(metadata.annotations?.[agentReleaseAnnotation] ?? ''))
   return decoded.ok && isRelease(decoded.value) ? decoded.value : undefined
 }
 

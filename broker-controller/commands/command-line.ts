@@ -50,6 +50,7 @@ const commands = [
   'login-link',
   'dashboard',
   'top',
+  'updates',
   'volumes',
   'notify',
   'homeassistant',

@@ -393,6 +393,42 @@ A CLAIM is NAMESPACE/NAME; without a namespace it is in default.`,
   },
 } as const satisfies Command
 
+export const updatesRow = {
+  name: 'bramble-controller updates',
+  about: 'update the agents of the fleet, ring by ring',
+  text: `Bring a release of the agent to the nodes of the fleet: first to those of the first ring, after its soak to the next, last to all others.
+Nodes that take the release back count as failures; with too many of them the rollout pauses, and nodes that have not begun do not begin.
+Without --ring one node is first, for an hour, and then one node of a link at a time; the first failure pauses.`,
+  forms: {
+    list: 'list the releases that this controller serves',
+    'add FOLDER': 'serve the release in FOLDER: release.json, its signatures, and the archives',
+    'start VERSION': 'bring the release to the fleet, in place of the one before',
+    status: 'show how far the rollout is, or why it pauses',
+    pause: 'admit no further node; nodes that have begun finish',
+    resume: 'go on after a pause; failures until now no longer count',
+  },
+  defaultForm: 'status',
+  options: {
+    ring: {
+      value: 'RING',
+      help: 'NAME=NODES,SOAK like canary=1,1h; early=10%,24h; lab=stage=test,2h with a label of nodes; in their order',
+      repeated: true,
+    },
+    'per-link': { value: 'COUNT', help: 'nodes of a link at a time', range: [1, 100_000], defaultText: '1' },
+    'per-zone': { value: 'COUNT', help: 'nodes of a zone at a time', range: [1, 100_000] },
+    'at-once': { value: 'COUNT', help: 'nodes of the fleet at a time', range: [1, 100_000] },
+    'failure-count': { value: 'COUNT', help: 'failures of a ring that pause', range: [1, 100_000], defaultText: '1' },
+    'failure-percent': {
+      value: 'PERCENT',
+      help: 'they must also be so many percent of the nodes of the ring that have finished',
+      range: [0, 100],
+      defaultText: '0',
+    },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
 export const notifyRow = {
   name: 'bramble-controller notify',
   about: 'send a test message to the channels of notifications',
@@ -455,6 +491,7 @@ export const commands = {
   'login-link': loginLinkRow,
   dashboard: dashboardRow,
   top: topRow,
+  updates: updatesRow,
   volumes: volumesRow,
   notify: notifyRow,
   homeassistant: homeAssistantRow,

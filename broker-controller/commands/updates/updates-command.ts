@@ -1,0 +1,168 @@
+/** `bramble-controller updates`: releases of the agent, and their way through the fleet. */
+import type { ConfigMap } from '../../../api/config-map.ts'
+import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../../daemon/api-client.ts'
+import { rfc3339, systemClock } from '../../../daemon/clock.ts'
+import {
+  type RolloutWish,
+  readConfigMap,
+  readRollout,
+  readStatus,
+  rolloutCommands,
+  rolloutKey,
+} from '../../controllers/rollouts/rollout-object.ts'
+import { type RolloutRules, readRolloutRules, usualRules } from '../../controllers/rollouts/rollout-rules.ts'
+import { kubeconfigPlace, readKubeconfig } from '../../kubeconfig.ts'
+import { addRelease, listReleases, type ServedRelease } from '../../releases/release-store.ts'
+import { updatesRow } from '../command-table.ts'
+import { type CommandOutput, runCommand } from '../run-command.ts'
+import { textTable } from '../text-table.ts'
+import { readRing } from './ring-option.ts'
+
+/** `argv`: what follows `updates`. The exit code. Never rejects for what was typed or what the API answers. */
+export async function updatesCommand(argv: readonly string[], output: CommandOutput): Promise<number> {
+  return runCommand(updatesRow, argv, output, ({ form, args: [first = ''], values }) => {
+    const dataDir = values['data-dir']
+    const { path, context } = kubeconfigPlace(values.kubeconfig, dataDir)
+    const api = async (): Promise<RolloutApi> => ({
+      client: apiClient(await readKubeconfig(path, context)),
+      signal: output.signal,
+    })
+    switch (form) {
+      case 'list':
+        return async () => releasesTable(await listReleases(dataDir))
+      case 'add FOLDER':
+        return async () => {
+          const { version, digest } = await addRelease(first, dataDir)
+          return `Release ${version} is served (${digest}). Start it with bramble-controller updates start ${version}\n`
+        }
+      case 'start VERSION': {
+        const rules = rolloutRulesOf(values)
+        if (typeof rules === 'string') return rules
+        return async () => startRollout(wishFor(first, await listReleases(dataDir), rules), await api())
+      }
+      case 'status':
+        return async () => rolloutText(await readMap(await api()))
+      case 'pause':
+        return async () => change(rolloutCommands.pause('Paused by an operator'), 'The rollout pauses', await api())
+      case 'resume':
+        return async () =>
+          change(rolloutCommands.resume(rfc3339(systemClock.wallMs())), 'The rollout goes on', await api())
+    }
+  })
+}
+
+export type RolloutApi = {
+  readonly client: Pick<ApiClient, 'get' | 'post' | 'patch'>
+  readonly signal: AbortSignal
+}
+
+type RuleOptions = {
+  readonly ring: readonly string[]
+  readonly 'per-link': number | undefined
+  readonly 'per-zone': number | undefined
+  readonly 'at-once': number | undefined
+  readonly 'failure-count': number | undefined
+  readonly 'failure-percent': number | undefined
+}
+
+/** The rules, or what is wrong with the options. */
+export function rolloutRulesOf(values: RuleOptions): RolloutRules | string {
+  const rings = values.ring.map(readRing)
+  const wrong = rings.indexOf(undefined)
+  if (wrong !== -1) return `--ring ${values.ring[wrong]} must be like canary=1,1h or early=10%,24h or lab=stage=test,2h`
+  const { 'per-link': perLink, 'per-zone': perZone, 'at-once': atOnce } = values
+  const { 'failure-count': failureCount, 'failure-percent': failurePercent } = values
+  return readRolloutRules({
+    ...usualRules,
+    ...(rings.length > 0 && { rings }),
+    ...(perLink !== undefined && { perLink }),
+    ...(perZone !== undefined && { perZone }),
+    ...(atOnce !== undefined && { atOnce }),
+    ...(failureCount !== undefined && { failureCount }),
+    ...(failurePercent !== undefined && { failurePercent }),
+  })
+}
+
+/** Throws if the controller does not serve the version. */
+export function wishFor(version: string, served: readonly ServedRelease[], rules: RolloutRules): RolloutWish {
+  const releases = served.map(({ archs: _, ...release }) => release)
+  const target = releases.find((one) => one.version === version)
+  if (target === undefined)
+    throw new Error(`Release ${version} is not served here: add it with bramble-controller updates add FOLDER`)
+  return { target, releases: releases.filter(({ sequence }) => sequence <= target.sequence), rules }
+}
+
+const mapPath = `/api/v1/namespaces/${rolloutKey.namespace}/configmaps/${rolloutKey.name}`
+
+/** Throws when the API rejects a request. */
+export async function startRollout(wish: RolloutWish, { client, signal }: RolloutApi): Promise<string> {
+  const data = rolloutCommands.start(wish)
+  const patched = await client.patch(mapPath, { data }, undefined, signal)
+  if (patched.status !== 404) expectSuccess('Cannot start the rollout', patched)
+  else {
+    const metadata = { name: rolloutKey.name, namespace: rolloutKey.namespace }
+    const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { rollout: data['rollout'] } }
+    const created = await client.post(`/api/v1/namespaces/${rolloutKey.namespace}/configmaps`, body, signal)
+    expectSuccess('Cannot start the rollout', created)
+  }
+  return `The rollout of ${wish.target.version} begins. bramble-controller updates status shows how far it is.\n`
+}
+
+async function change(
+  data: { readonly [key: string]: string | null },
+  done: string,
+  { client, signal }: RolloutApi,
+): Promise<string> {
+  const answer = await client.patch(mapPath, { data }, undefined, signal)
+  if (answer.status === 404) throw new Error(noRollout)
+  expectSuccess('Cannot change the rollout', answer)
+  return `${done}.\n`
+}
+
+const noRollout = 'No rollout was started. Start one with bramble-controller updates start VERSION'
+
+async function readMap({ client, signal }: RolloutApi): Promise<ConfigMap | undefined> {
+  const answer = await client.get(mapPath, signal)
+  if (answer.status === 404) return undefined
+  expectSuccess('Cannot read the rollout', answer)
+  const map = readConfigMap(answer.body)
+  if (map === undefined) throw new Error('Cannot read the rollout: the answer is not a ConfigMap')
+  return map
+}
+
+export function rolloutText(map: ConfigMap | undefined): string {
+  const rollout = map && readRollout(map)
+  if (map === undefined || rollout === undefined) return `${noRollout}\n`
+  if (typeof rollout === 'string') return `The rollout cannot be used: ${rollout}. Start another one.\n`
+  const { version } = rollout.wish.target
+  const status = readStatus(map)
+  if (status === undefined) return `The rollout of ${version} has not begun: the controller has not decided yet.\n`
+  const { phase, message, rings, stragglers, stragglerCount } = status
+  const more = stragglerCount > stragglers.length ? ` and ${stragglerCount - stragglers.length} more` : ''
+  return [
+    `Release ${version}: ${phase}. ${message}\n\n`,
+    textTable([
+      ['RING', 'NODES', 'COMMITTED', 'UPDATING', 'FAILED'],
+      ...rings.map(({ name, nodes, committed, updating, failed }) => [
+        name,
+        ...[nodes, committed, updating, failed].map(String),
+      ]),
+    ]),
+    ...(stragglers.length > 0 ? [`\nNot waited for: ${stragglers.join(', ')}${more}\n`] : []),
+  ].join('')
+}
+
+function releasesTable(releases: readonly ServedRelease[]): string {
+  if (releases.length === 0) return 'No releases are served. Add one with bramble-controller updates add FOLDER\n'
+  return textTable([
+    ['VERSION', 'SEQUENCE', 'FOLLOWS', 'ARCHITECTURES', 'DIGEST'],
+    ...releases.map(({ version, sequence, floor, archs, digest }) => [
+      ...[version, String(sequence), `${floor} and later`, archs.join(','), digest],
+    ]),
+  ])
+}
+
+function expectSuccess(what: string, { status, body }: ApiAnswer): void {
+  if (status >= 200 && status < 300) return
+  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
+}

@@ -1,0 +1,121 @@
+/**
+ * The rollout of a fleet as it is stored: a ConfigMap. The operator's command writes what is to be done, the controller how far it is,
+ * each under keys of its own.
+ */
+import { type ConfigMap, ConfigMapSchema } from '../../../api/config-map.ts'
+import { decode } from '../../../api/decode.ts'
+import { isRelease } from '../../../api/node/agent-update.ts'
+import { type Described, double, integer, list, object, optional, text } from '../../../api/schema.ts'
+import { parseJson } from '../../../api/text/json.ts'
+import { firstState, type RolloutState, type RolloutStatus } from './next-rollout.ts'
+import { type RolloutRules, RolloutRulesSchema, readRolloutRules } from './rollout-rules.ts'
+
+export const rolloutKey = { namespace: 'kube-system', name: 'bramble-agent-rollout' } as const
+
+const FleetReleaseSchema = object({ version: text, sequence: integer, digest: text, floor: integer })
+const WishSchema = object({ target: FleetReleaseSchema, releases: list(FleetReleaseSchema), rules: RolloutRulesSchema })
+/** What the operator wants. */
+export type RolloutWish = Described<typeof WishSchema>
+
+const StateSchema = object({
+  /** Digest of the target: the state of another rollout does not count. */
+  target: text,
+  ring: integer,
+  soakSinceMs: optional(double),
+  paused: optional(text),
+  resumedMs: optional(double),
+})
+
+const StatusSchema = object({
+  phase: text,
+  message: text,
+  rings: list(object({ name: text, nodes: integer, committed: integer, failed: integer, updating: integer })),
+  stragglers: list(text),
+  stragglerCount: integer,
+})
+/** `stragglers`: the first of them. */
+export type StoredStatus = Described<typeof StatusSchema>
+
+const keys = { wish: 'rollout', state: 'state', status: 'status', pause: 'pause', resumedAt: 'resumedAt' } as const
+const mostStragglers = 100
+const mostReleases = 64
+
+export type StoredRollout = {
+  readonly wish: RolloutWish
+  readonly state: RolloutState
+}
+
+/** Undefined: there is no rollout. A text: why the object cannot be used. */
+export function readRollout({ data = {} }: Pick<ConfigMap, 'data'>): StoredRollout | string | undefined {
+  const written = data[keys.wish]
+  if (written === undefined) return undefined
+  const decoded = decode(WishSchema, parseJson(written))
+  if (!decoded.ok) return 'the field "rollout" cannot be read'
+  const wish = decoded.value
+  const rules: RolloutRules | string = readRolloutRules(wish.rules)
+  if (typeof rules === 'string') return rules
+  if (wish.releases.length > mostReleases || ![wish.target, ...wish.releases].every(isRelease))
+    return 'the field "rollout" names something that is not a release'
+  return { wish, state: withOperator(storedState(data[keys.state], wish), data) }
+}
+
+function storedState(written: string | undefined, { target }: RolloutWish): RolloutState {
+  const decoded = decode(StateSchema, parseJson(written ?? ''))
+  if (!decoded.ok || decoded.value.target !== target.digest || decoded.value.ring < 0) return firstState
+  const { target: _, ...state } = decoded.value
+  return state
+}
+
+/** A pause of the operator holds until it is resumed; one of the controller until an operator has resumed it since. */
+function withOperator(state: RolloutState, data: { readonly [key: string]: string }): RolloutState {
+  const resumedMs = Date.parse(data[keys.resumedAt] ?? '')
+  const isResumed = Number.isFinite(resumedMs) && resumedMs !== state.resumedMs
+  const { paused: _, ...running } = state
+  const resumed = isResumed ? { ...running, resumedMs } : state
+  return data[keys.pause] === undefined ? resumed : { ...resumed, paused: data[keys.pause] }
+}
+
+/** What the controller writes. A pause of the operator is not made one of the controller's. */
+export function rolloutData(
+  { data = {} }: Pick<ConfigMap, 'data'>,
+  { target }: RolloutWish,
+  state: RolloutState,
+  status: RolloutStatus,
+): { readonly [key: string]: string } {
+  const { paused, ...rest } = state
+  const kept = paused !== undefined && paused !== data[keys.pause] ? { ...rest, paused } : rest
+  const { stragglers, ...shown } = status
+  return {
+    [keys.state]: JSON.stringify({ target: target.digest, ...kept }),
+    [keys.status]: JSON.stringify({
+      ...shown,
+      stragglers: stragglers.slice(0, mostStragglers),
+      stragglerCount: stragglers.length,
+    }),
+  }
+}
+
+/** What the operator's commands write; null removes a key. */
+export const rolloutCommands = {
+  start: (wish: RolloutWish) => ({
+    [keys.wish]: JSON.stringify(wish),
+    [keys.state]: null,
+    [keys.status]: null,
+    [keys.pause]: null,
+    [keys.resumedAt]: null,
+  }),
+  pause: (why: string) => ({ [keys.pause]: why }),
+  resume: (now: string) => ({ [keys.pause]: null, [keys.resumedAt]: now }),
+}
+
+/** Undefined: the controller has not decided yet. */
+export function readStatus({ data = {} }: Pick<ConfigMap, 'data'>): StoredStatus | undefined {
+  const decoded = decode(StatusSchema, parseJson(data[keys.status] ?? ''))
+  return decoded.ok ? decoded.value : undefined
+}
+
+/** Undefined: it is not a ConfigMap. */
+export function readConfigMap(value: unknown): ConfigMap | undefined {
+  const decoded = decode(ConfigMapSchema, value)
+  return decoded.ok ? decoded.value : undefined
+}

@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { releaseFolder } from './release-folder.ts'
+import { addRelease, listReleases } from './release-store.ts'
+
+const sha256 = (content: string) => createHash('sha256').update(content).digest('hex')
+
+/** A folder as scripts/release.ts makes it. */
+function published(place: string, version: string, sequence: number) {
+  const folder = join(place, version)
+  mkdirSync(folder, { recursive: true })
+  const archive = `archive of ${version}`
+  const manifest = JSON.stringify({
+    ...{ format: 1, program: 'bramble-agent', version, sequence, floor: 1, runtime: '22' },
+    archives: { arm64: { size: archive.length, sha256: sha256(archive) } },
+  })
+  writeFileSync(join(folder, 'release.json'), manifest)
+  writeFileSync(join(folder, 'release.json.ab12.minisig'), 'signature')
+  writeFileSync(join(folder, `bramble-agent_${version}_arm64.tar`), archive)
+  writeFileSync(join(folder, 'key.pem'), 'secret')
+  return { folder, digest: sha256(manifest) }
+}
+
+function opened(t: Test) {
+  const place = t.testdir()
+  return { place, dataDir: join(place, 'data') }
+}
+
+test('a release is added with its signatures and archives, and nothing else of its folder', async (t) => {
+  const { place, dataDir } = opened(t)
+  t.same(await listReleases(dataDir), [])
+  const old = published(place, '1.4.0', 14)
+  const { folder, digest } = published(place, '1.5.0', 15)
+  const added = { version: '1.5.0', sequence: 15, floor: 1, digest, archs: ['arm64'] }
+  t.same(await addRelease(folder, dataDir), added)
+  t.same(await addRelease(folder, dataDir), added, 'once more')
+  await addRelease(old.folder, dataDir)
+  t.same(readdirSync(releaseFolder(dataDir, digest)).sort(), [
+    'bramble-agent_1.5.0_arm64.tar',
+    'release.json',
+    'release.json.ab12.minisig',
+  ])
+  t.same(readdirSync(releaseFolder(dataDir)).sort(), [digest, old.digest].sort())
+  t.same(
+    (await listReleases(dataDir)).map(({ version }) => version),
+    ['1.5.0', '1.4.0'],
+  )
+})
+
+test('a folder without a whole release is refused, and nothing is served of it', async (t) => {
+  const { place, dataDir } = opened(t)
+  const damaged = published(place, '1.5.0', 15).folder
+  writeFileSync(join(damaged, 'bramble-agent_1.5.0_arm64.tar'), 'archive of 1.5.1')
+  await t.rejects(addRelease(damaged, dataDir), { message: /is not the archive that release\.json names/ })
+  const other = published(place, '1.6.0', 16).folder
+  writeFileSync(join(other, 'release.json'), '{"program":"bramble-controller"}')
+  await t.rejects(addRelease(other, dataDir), { message: /is not that of a release of bramble-agent/ })
+  await t.rejects(addRelease(join(place, 'nowhere'), dataDir), { code: 'ENOENT' })
+  t.same(await listReleases(dataDir), [])
+})
