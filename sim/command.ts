@@ -1,8 +1,11 @@
 /** Runs simulated worlds. `--help` prints the usage. */
 import { parseArgs } from 'node:util'
+import { shrunk, type WorldSize } from './shrink.ts'
 import { type SimulationResult, simulate } from './simulation.ts'
+import { type Coverage, coverageText, noCoverage, sumOfCoverage } from './story/coverage.ts'
 
-const usage = `npm run sim -- [--seed N | --seeds A..B | --minutes M] [--nodes N] [--fault-minutes M] [--story]
+const usage = `npm run sim -- [--seed N | --seeds A..B | --minutes M] [--nodes N] [--fault-minutes M] [--skip A,B]
+  [--story | --shrink]
 
 Runs a fleet in this process: the agents and the controller, over a simulated clock, network, disks and Docker. The seed decides
 everything. Checks what must always hold, and after the faults that everything matches the manifests.
@@ -12,9 +15,13 @@ everything. Checks what must always hold, and after the faults that everything m
   --minutes M        runs new seeds for this long (default: 1)
   --nodes N          nodes of the fleet (default: 3)
   --fault-minutes M  for how long faults begin, in simulated minutes (default: 30)
+  --skip A,B         leaves out these faults; their numbers are in the story
   --story            prints the story of each seed, also of those that hold
+  --shrink           looks for a smaller world of the seed that fails in the same way: with fewer nodes, a shorter time and fewer
+                     faults. Prints its options and its story
 
-Exits with 1 where something did not hold. The story of such a seed is printed.`
+Exits with 1 where something did not hold. The story of such a seed is printed. After several seeds a summary follows: how often each
+fault began, and how often each rule was put to the test.`
 
 const { values } = parseArgs({
   options: {
@@ -23,13 +30,21 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     nodes: { type: 'string', default: '3' },
     'fault-minutes': { type: 'string', default: '30' },
+    skip: { type: 'string', default: '' },
     story: { type: 'boolean', default: false },
+    shrink: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
 
 /** Printed as it comes: also the story of a world that does not end. */
-const isPrinted = values.seed !== undefined || values.story
+const isPrinted = values.story || (values.seed !== undefined && !values.shrink)
+
+const givenSize: WorldSize = {
+  nodes: Number(values.nodes),
+  faultMinutes: Number(values['fault-minutes']),
+  skipped: values.skip.split(',').filter(Boolean).map(Number),
+}
 
 if (values.help) console.log(usage)
 else process.exitCode = await run()
@@ -39,21 +54,35 @@ async function run(): Promise<number> {
   const beganMs = performance.now()
   let simulatedMs = 0
   let count = 0
+  let coverage: Coverage = noCoverage
   for (const seed of seeds()) {
     const seedMs = performance.now()
     const result = await simulate({
-      ...{ seed, nodes: Number(values.nodes), faultMinutes: Number(values['fault-minutes']) },
+      ...{ seed, ...(values.shrink ? await smallest(seed) : givenSize) },
       ...(isPrinted && { shown: console.log }),
     })
     count += 1
     simulatedMs += result.simulatedMs
+    coverage = sumOfCoverage(coverage, result.coverage)
     if (result.violations.length > 0) failed.push(seed)
     print(result, performance.now() - seedMs)
   }
+  if (count > 1) console.log(coverageText(coverage).join('\n'))
   const minutes = Math.round(simulatedMs / 60_000)
   console.log(`${count} seeds, ${minutes} simulated minutes in ${Math.round((performance.now() - beganMs) / 1000)} s`)
   if (failed.length > 0) console.log(`Failed: ${failed.join(' ')}`)
   return failed.length === 0 ? 0 : 1
+}
+
+/** The smallest world of the seed that fails in the same way; of the given size if that holds. */
+async function smallest(seed: number): Promise<WorldSize> {
+  const found = (size: WorldSize) => console.log(`seed ${seed} fails with ${optionsOf(size)}`)
+  return (await shrunk({ run: (size) => simulate({ seed, ...size }), found }, givenSize)) ?? givenSize
+}
+
+function optionsOf({ nodes, faultMinutes, skipped }: WorldSize): string {
+  const skip = skipped.length === 0 ? '' : ` --skip ${skipped.join()}`
+  return `--nodes ${nodes} --fault-minutes ${faultMinutes}${skip}`
 }
 
 function* seeds(): Generator<number> {

@@ -9,6 +9,8 @@ export type Fault = {
   /** Faults of one target exclude each other. */
   readonly target: string
   readonly ms: number
+  /** Draws what it needs when it begins, also if it is skipped: the faults after it stay the same. */
+  draw?(): void
   begin(): void
   end(): void
 }
@@ -61,18 +63,8 @@ export function drawFault(world: World, random: RandomSource): Fault {
       begin: node.engine.losePulls,
       end: () => node.engine.load(image),
     }),
-    () => ({
-      kind: 'a container is removed by hand',
-      target: `Docker of ${node.name}`,
-      ms: 1,
-      begin: () => forget(node, random),
-      end() {},
-    }),
-    () => ({
-      ...{ kind: 'packets are slow', target: 'network', ms },
-      begin: () => world.network.slowDown(random.between(5, 50)),
-      end: () => world.network.slowDown(1),
-    }),
+    () => removal(node, random),
+    () => slowPackets(world, random, ms),
   ]
   return random.pick(kinds)()
 }
@@ -94,8 +86,28 @@ function diskFault({ name, disk }: WorldNode, isFull: boolean, ms: number): Faul
   return { kind: 'the disk is slow', target, ms, begin: () => disk.slowDown(100), end: () => disk.slowDown(1) }
 }
 
-function forget({ engine }: WorldNode, random: RandomSource): void {
-  if (engine.containers.length > 0) engine.forget(random.pick(engine.containers).id)
+function removal({ name, engine }: WorldNode, random: RandomSource): Fault {
+  let id: string | undefined
+  return {
+    ...{ kind: 'a container is removed by hand', target: `Docker of ${name}`, ms: 1 },
+    draw() {
+      id = engine.containers.length > 0 ? random.pick(engine.containers).id : undefined
+    },
+    begin: () => void (id !== undefined && engine.forget(id)),
+    end() {},
+  }
+}
+
+function slowPackets({ network }: World, random: RandomSource, ms: number): Fault {
+  let times = 1
+  return {
+    ...{ kind: 'packets are slow', target: 'network', ms },
+    draw() {
+      times = random.between(5, 50)
+    },
+    begin: () => network.slowDown(times),
+    end: () => network.slowDown(1),
+  }
 }
 
 function partition({ network }: World, { name }: WorldNode, way: 'both' | 'to' | 'from', ms: number): Fault {
@@ -131,27 +143,47 @@ function cutAtWrite({ controller: { file, powerCut, powerOn } }: World, isWritte
   return { kind, target: controller, ms, begin: () => file.cutAtNextWrite(isWritten, powerCut), end }
 }
 
+export type FaultSettings = {
+  readonly untilMs: number
+  /** Numbers of faults, in their order from 1, that do not happen. */
+  readonly skipped: ReadonlySet<number>
+  /** Called with the number of each fault, also of one that is skipped. */
+  readonly began: (number: number) => void
+}
+
 /** Begins faults at random until `untilMs`, and ends each of them. */
-export async function runFaults(world: World, random: RandomSource, story: Story, untilMs: number): Promise<void> {
+export async function runFaults(
+  world: World,
+  random: RandomSource,
+  story: Story,
+  { untilMs, skipped, began }: FaultSettings,
+): Promise<void> {
   const { time } = world
   const busy = new Set<string>()
   const running = new Set<Promise<void>>()
-  const run = async ({ kind, target, ms, begin, end }: Fault) => {
-    busy.add(target)
-    story.note(target, `FAULT ${kind}, for ${Math.round(ms / 1000)} s`)
+  let count = 0
+  const happen = async ({ kind, target, ms, begin, end }: Fault, number: number) => {
+    story.record({ kind: 'fault', number, what: kind, target, seconds: Math.round(ms / 1000) })
     begin()
     world.recordHealth()
     await time.passed(ms)
     story.note(target, `END OF ${kind}`)
     end()
     world.recordHealth()
-    busy.delete(target)
+  }
+  const run = async (fault: Fault, number: number) => {
+    busy.add(fault.target)
+    fault.draw?.()
+    await (skipped.has(number) ? time.passed(fault.ms) : happen(fault, number))
+    busy.delete(fault.target)
   }
   while (time.nowMs < untilMs) {
     await time.passed(random.between(1_000, 90_000))
     const fault = drawFault(world, random)
     if (busy.has(fault.target)) continue
-    running.add(run(fault))
+    count += 1
+    began(count)
+    running.add(run(fault, count))
   }
   await Promise.all(running)
 }

@@ -5,6 +5,7 @@ export type KeptSeed = {
   readonly why: string
   readonly nodes?: number
   readonly faultMinutes?: number
+  readonly skipped?: readonly number[]
 }
 
 /** Short worlds: the unit tests run them all. */

@@ -5,13 +5,14 @@ import { answeredIsStored } from './invariants/answered-is-stored.ts'
 import { completedStaysCompleted } from './invariants/completed-stays-completed.ts'
 import { endProblems, type StoredThing } from './invariants/end-state.ts'
 import { healthyIsNotEvicted } from './invariants/healthy-is-not-evicted.ts'
-import { judgeOf } from './invariants/invariant.ts'
+import { type Invariant, judgeOf } from './invariants/invariant.ts'
 import { onePodOfAName } from './invariants/one-pod-of-a-name.ts'
 import { programsRun } from './invariants/programs-run.ts'
 import { watchIsWhole } from './invariants/watch-is-whole.ts'
 import { simulatedUser, type User } from './people/user.ts'
 import { watchPods } from './people/watcher.ts'
 import { image } from './people/workloads.ts'
+import { type Coverage, type CoverageCounter, coverageCounter } from './story/coverage.ts'
 import { openStory, type Story } from './story/story.ts'
 import { beginLife } from './world/life.ts'
 import { type RandomSource, randomSource } from './world/random-source.ts'
@@ -23,6 +24,8 @@ export type SimulationSettings = {
   readonly nodes?: number
   /** For how long new faults begin, in simulated minutes. */
   readonly faultMinutes?: number
+  /** Faults that do not happen, by the numbers that the story gives them. The others are the same. */
+  readonly skipped?: readonly number[]
   /** Called with each line of the story as it comes. */
   readonly shown?: (line: string) => void
 }
@@ -31,7 +34,12 @@ export type SimulationResult = {
   readonly seed: number
   readonly story: readonly string[]
   readonly violations: readonly string[]
+  /** The rule of the first violation. */
+  readonly rule: string | undefined
   readonly simulatedMs: number
+  /** Faults that began, with those that were skipped. */
+  readonly faults: number
+  readonly coverage: Coverage
 }
 
 const minuteMs = 60_000
@@ -40,16 +48,18 @@ const calmMs = 5 * minuteMs
 /** After the last fault everything must be as it should be within this time. */
 const settledWithinMs = 25 * minuteMs
 const lookMs = 10_000
+const endRule = 'after the faults'
 
 export async function simulate({
   seed,
   nodes = 3,
   faultMinutes = 30,
+  skipped = [],
   shown = () => undefined,
 }: SimulationSettings): Promise<SimulationResult> {
   const stopMeasuring = measureTurnsBy(() => 0)
   try {
-    return await simulated({ seed, nodes, faultMinutes, shown })
+    return await simulated({ seed, nodes, faultMinutes, skipped, shown })
   } finally {
     stopMeasuring()
   }
@@ -59,11 +69,14 @@ async function simulated({
   seed,
   nodes,
   faultMinutes,
+  skipped,
   shown,
 }: Required<SimulationSettings>): Promise<SimulationResult> {
   const time = simulatedTime()
   const random = randomSource(seed)
-  const story = openStory(time, judges(), shown)
+  const rules = openRules()
+  const counter = coverageCounter(rules)
+  const story = openStory(time, [...rules.map(({ judge }) => judge), counter.judge], shown)
   const world = openWorld({ time, random: random.fork(), story, nodes })
   const place = { life: beginLife({ time, random: random.fork().next }), machine: 'user' }
   const user = simulatedUser({ place, api: world.api, random: random.fork(), story })
@@ -79,25 +92,36 @@ async function simulated({
   let isOver = false
   const acting = act(user, world, random.fork(), chaosEndsMs)
   const faultSource = random.fork()
-  const faults = time.passed(calmMs).then(() => runFaults(world, faultSource, story, chaosEndsMs))
-  void Promise.all([acting, faults]).then(() => {
+  let faults = 0
+  const began = (number: number) => {
+    faults = number
+  }
+  const faultSettings = { untilMs: chaosEndsMs, skipped: new Set(skipped), began }
+  const failing = time.passed(calmMs).then(() => runFaults(world, faultSource, story, faultSettings))
+  void Promise.all([acting, failing]).then(() => {
     isOver = true
   })
   await time.runUntil(chaosEndsMs + 60 * minuteMs, () => isOver || isBroken())
   if (!isOver && !isBroken()) story.violated('the user or a fault has no end')
-  if (!isBroken()) await settle(world, user, story)
-  return { seed, story: story.lines, violations: story.violations, simulatedMs: time.nowMs }
+  if (!isBroken()) await settle(world, user, story, counter)
+  const { lines, violations } = story
+  const result = { seed, story: lines, violations, simulatedMs: time.nowMs, faults, coverage: counter.counted }
+  return { ...result, rule: violations[0]?.split(': ')[0] }
 }
 
-function judges() {
+function openRules() {
   return [
-    judgeOf(programsRun),
-    judgeOf(answeredIsStored()),
-    judgeOf(watchIsWhole()),
-    judgeOf(onePodOfAName((pod) => /^db-\d+$/.test(pod))),
-    judgeOf(completedStaysCompleted((pod) => pod.startsWith('sums'))),
-    judgeOf(healthyIsNotEvicted),
+    ruleOf(programsRun),
+    ruleOf(answeredIsStored()),
+    ruleOf(watchIsWhole()),
+    ruleOf(onePodOfAName((pod) => /^db-\d+$/.test(pod))),
+    ruleOf(completedStaysCompleted((pod) => pod.startsWith('sums'))),
+    ruleOf(healthyIsNotEvicted),
   ]
+}
+
+function ruleOf<S>(invariant: Invariant<S>) {
+  return { name: invariant.name, meets: invariant.meets, judge: judgeOf(invariant) }
 }
 
 /** The first workloads, then changes until this time. */
@@ -111,15 +135,16 @@ async function act(user: User, { time }: World, random: RandomSource, untilMs: n
 }
 
 /** Waits until everything is as it should be, and stays so for three looks. */
-async function settle(world: World, user: User, story: Story): Promise<void> {
+async function settle(world: World, user: User, story: Story, counter: CoverageCounter): Promise<void> {
   const { time } = world
+  counter.met(endRule)
   story.note('world', 'all faults have ended')
   const untilMs = time.nowMs + settledWithinMs
   let problems: readonly string[] = []
   for (let quiet = 0; quiet < 3; quiet = problems.length === 0 ? quiet + 1 : 0) {
     if (story.violations.length > 0) return
     if (time.nowMs >= untilMs) {
-      for (const problem of problems) story.violated(`after the faults: ${problem}`)
+      for (const problem of problems) story.violated(`${endRule}: ${problem}`)
       return
     }
     await time.runUntil(time.nowMs + lookMs)

@@ -11,6 +11,7 @@ export function answeredIsStored(): Invariant<Map<string, number>> {
   return {
     name: 'no answered write is lost',
     initial: new Map(),
+    meets: ({ kind }) => kind === 'answered',
     next(stored, fact) {
       // One map that grows: each write of the fleet is a fact.
       if (fact.kind === 'stored') return { state: stored.set(keyText(fact), fact.version) }

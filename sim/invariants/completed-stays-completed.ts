@@ -9,6 +9,7 @@ export function completedStaysCompleted(ends: (pod: string) => boolean): Invaria
   return {
     name: 'a completed container does not run again',
     initial: new Map(),
+    meets: (fact) => fact.kind === 'ended' && fact.exitCode === 0 && ends(fact.pod),
     next(completed, fact) {
       if (fact.kind === 'ended' && fact.exitCode === 0 && ends(fact.pod))
         return { state: withEntry(completed, `${fact.podUID}/${fact.container}`, fact.node) }

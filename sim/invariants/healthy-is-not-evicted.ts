@@ -10,6 +10,7 @@ const backMs = 90_000
 export const healthyIsNotEvicted: Invariant<Health> = {
   name: 'no healthy node is evicted from',
   initial: new Map(),
+  meets: ({ kind }) => kind === 'evicted',
   next(health, fact) {
     if (fact.kind === 'health') {
       const sinceMs = fact.isHealthy ? (health.get(fact.node) ?? fact.atMs) : undefined

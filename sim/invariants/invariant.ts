@@ -7,6 +7,8 @@ export type Invariant<S> = {
   readonly name: string
   readonly initial: S
   readonly next: (state: S, fact: TimedFact) => FactJudgement<S>
+  /** The fact puts the rule to the test. undefined: every fact does. */
+  readonly meets?: (fact: TimedFact) => boolean
 }
 
 /** Gives the violation that the fact is. */

@@ -10,6 +10,7 @@ export function onePodOfAName(isSingle: (pod: string) => boolean): Invariant<Run
   return {
     name: 'at most one pod of the name of a StatefulSet runs',
     initial: new Map(),
+    meets: (fact) => fact.kind === 'started' && isSingle(fact.pod),
     next(running, fact) {
       if (fact.kind === 'ended') return { state: withoutEntry(running, fact.id) }
       if (fact.kind !== 'started' || !isSingle(fact.pod)) return { state: running }

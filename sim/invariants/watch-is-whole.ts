@@ -12,6 +12,7 @@ export function watchIsWhole(): Invariant<Watched> {
   return {
     name: 'a watch neither misses nor repeats',
     initial: { stored: new Map(), seen: new Map() },
+    meets: ({ kind }) => kind === 'watched',
     next(state, fact) {
       const { stored, seen } = state
       if (fact.kind === 'stored')

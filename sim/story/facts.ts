@@ -25,6 +25,14 @@ export type Fact =
   | { readonly kind: 'evicted'; readonly node: string; readonly pod: string }
   /** Whether nothing is wrong with the node, and it reaches the machine of the controller and is reached. */
   | { readonly kind: 'health'; readonly node: string; readonly isHealthy: boolean }
+  /** A fault begins: the number in its order, what it is, and of what. */
+  | {
+      readonly kind: 'fault'
+      readonly number: number
+      readonly what: string
+      readonly target: string
+      readonly seconds: number
+    }
   /** A program ended by itself. */
   | { readonly kind: 'crashed'; readonly program: string; readonly because: string }
 
