@@ -94,6 +94,22 @@ test('an image that cannot be had is tried again, further and further apart', as
   t.equal(world.status('web')?.phase, 'Running')
 })
 
+test('a pod that comes while another one pulls its image starts when the pull ends', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  const letGo = runtime.holdPulls()
+  runtime.registry.add('app:1')
+  const pod = (name: string) => podRunning(name, listening, { containers: [{ name: 'main', image: 'app:1' }] })
+  world.want(pod('first'))
+  await clock.advance(20_000)
+  world.want(pod('first'), pod('late'))
+  await clock.advance(20_000)
+  t.equal(world.status('late')?.containerStatuses?.[0]?.state?.waiting?.reason, 'ContainerCreating')
+  letGo()
+  await clock.advance(5_000)
+  t.same([world.status('first')?.phase, world.status('late')?.phase], ['Running', 'Running'])
+  t.equal(runtime.calls.filter(({ method }) => method === 'pullImage').length, 1)
+})
+
 test('an image that the engine refuses gets no container, and an Event has the reason', async (t) => {
   const { clock, runtime, world } = nodeInMemory(t)
   runtime.images.add('app:1')

@@ -15,7 +15,11 @@ function world(t: Test, parallel = 2) {
     runtime.registry.add(image)
     puller.pull(
       { image, credentials: [] },
-      { ended: () => ended.push(image), goesOn: (progress) => progressTexts.push(pullingMessage(image, progress)) },
+      {
+        uid: 'pod',
+        ended: () => ended.push(image),
+        goesOn: (progress) => progressTexts.push(pullingMessage(image, progress)),
+      },
     )
   }
   const begun = () => runtime.calls.filter(({ method }) => method === 'pullImage').map(({ subject }) => subject)
@@ -39,11 +43,31 @@ test('pulls above the limit are queued, and the message includes the waiting tim
   t.same(puller.timesOf({ image: 'c:1', credentials: [] }), { tookMs: 2_000, waitedMs: 5_000 })
 })
 
+test('a pull counts for the pods that wait for it: another pod asks for it, and is notified of its end', async (t) => {
+  const { clock, runtime, puller } = world(t)
+  const wanted = { image: 'a:1', credentials: [] }
+  const letGo = runtime.holdPulls()
+  runtime.registry.add('a:1')
+  const notified: string[] = []
+  const pullFor = (uid: string) =>
+    puller.pull(wanted, { uid, ended: () => notified.push(uid), goesOn: () => undefined })
+  const stateFor = (uid: string) => puller.stateOf(wanted, { uid, sinceMs: 0 }).state
+  pullFor('first')
+  await clock.settle()
+  t.same([stateFor('first'), stateFor('late')], ['pulling', 'none'])
+  pullFor('late')
+  t.equal(stateFor('late'), 'pulling')
+  letGo()
+  await clock.settle()
+  t.same(notified, ['first', 'late'])
+  t.equal(runtime.calls.filter(({ method }) => method === 'pullImage').length, 1)
+})
+
 test('how long the registries have sent nothing', async (t) => {
   const { clock, runtime, puller, pull } = world(t, 1)
   const letGo = runtime.holdPulls('silent')
   const silentMs = (image: string) => {
-    const state = puller.stateOf({ image, credentials: [] }, 0)
+    const state = puller.stateOf({ image, credentials: [] }, { uid: 'pod', sinceMs: 0 })
     return state.state === 'pulling' ? state.silentMs : undefined
   }
   pull('a:1')
@@ -84,7 +108,7 @@ test('the wait after a failure starts again at 10 s when the last failure is mor
     runtime.failNext('pullImage')
     pull('a:1')
     await clock.settle()
-    const state = puller.stateOf({ image: 'a:1', credentials: [] }, 0)
+    const state = puller.stateOf({ image: 'a:1', credentials: [] }, { uid: 'pod', sinceMs: 0 })
     return state.state === 'failed' ? state.retryInMs : state.state
   }
   t.equal(await failAfter(0), 10_000)
@@ -94,7 +118,7 @@ test('the wait after a failure starts again at 10 s when the last failure is mor
 
 test('of many pulls the last ones are known', async (t) => {
   const { clock, puller, pull } = world(t)
-  const stateOf = (image: string) => puller.stateOf({ image, credentials: [] }, 0).state
+  const stateOf = (image: string) => puller.stateOf({ image, credentials: [] }, { uid: 'pod', sinceMs: 0 }).state
   for (let image = 0; image <= 500; image++) pull(`a:${image}`)
   await clock.settle()
   t.equal(stateOf('a:0'), 'none')
@@ -115,19 +139,19 @@ test('durations and sizes are written as Kubernetes writes them', async (t) => {
 test('the state of an image follows its pull, and an older pull does not change it', async (t) => {
   const { clock, log, puller, runtime, pull } = world(t)
   const wanted = { image: 'a:1', credentials: [] }
-  t.same(puller.stateOf(wanted, 0), { state: 'none' })
+  t.same(puller.stateOf(wanted, { uid: 'pod', sinceMs: 0 }), { state: 'none' })
   t.equal(puller.timesOf(wanted), undefined)
   await clock.advance(1_000)
   pull('a:1')
   t.equal(puller.timesOf(wanted), undefined)
   await clock.advance(500)
   const [tookMs, pulledAtMs] = [puller.timesOf(wanted)?.tookMs ?? -1, 1_000]
-  t.same(puller.stateOf(wanted, pulledAtMs + tookMs), { state: 'pulled', agoMs: 500 - tookMs })
-  t.same(puller.stateOf(wanted, pulledAtMs + tookMs + 1), { state: 'none' })
+  t.same(puller.stateOf(wanted, { uid: 'pod', sinceMs: pulledAtMs + tookMs }), { state: 'pulled', agoMs: 500 - tookMs })
+  t.same(puller.stateOf(wanted, { uid: 'pod', sinceMs: pulledAtMs + tookMs + 1 }), { state: 'none' })
   runtime.failNext('pullImage', 'Failed', 'no such image')
   pull('b:1')
   await clock.advance(4_000)
-  t.same(puller.stateOf({ image: 'b:1', credentials: [] }, 0), {
+  t.same(puller.stateOf({ image: 'b:1', credentials: [] }, { uid: 'pod', sinceMs: 0 }), {
     state: 'failed',
     message: 'no such image',
     failedMsAgo: 4_000,
@@ -150,7 +174,7 @@ test('the wait after failures doubles up to five minutes', async (t) => {
     runtime.failNext('pullImage')
     pull('a:1')
     await clock.settle()
-    const state = puller.stateOf({ image: 'a:1', credentials: [] }, 0)
+    const state = puller.stateOf({ image: 'a:1', credentials: [] }, { uid: 'pod', sinceMs: 0 })
     waits.push(state.state === 'failed' ? state.retryInMs : 0)
     await clock.advance(waits.at(-1) ?? 0)
   }
@@ -169,9 +193,9 @@ test('each of the credentials is tried once, in order, and the last refusal is t
   const as = (username: string) => ({ username, password: 'p', identityToken: '' })
   const pull = async (...names: readonly string[]) => {
     const wanted = { image: 'a:1', credentials: names.map(as) }
-    puller.pull(wanted, { ended: () => undefined, goesOn: () => undefined })
+    puller.pull(wanted, { uid: 'pod', ended: () => undefined, goesOn: () => undefined })
     await clock.settle()
-    return { state: puller.stateOf(wanted, 0), tried: tried.splice(0) }
+    return { state: puller.stateOf(wanted, { uid: 'pod', sinceMs: 0 }), tried: tried.splice(0) }
   }
   t.match(await pull('one', 'two'), { state: { state: 'failed', message: 'two is denied' }, tried: ['one', 'two'] })
   t.match(await pull(), { state: { state: 'failed', message: 'anonymous is denied' }, tried: [undefined] })

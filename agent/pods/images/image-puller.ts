@@ -19,6 +19,8 @@ export type WantedImage = {
 
 /** Callbacks of one pod that waits for a pull. */
 export type PullWaiter = {
+  /** UID of the pod. */
+  readonly uid: string
   /** Called once, when the pull succeeds or fails. */
   readonly ended: () => void
   /** Called every few minutes during a long pull. */
@@ -29,10 +31,13 @@ export type PullWaiter = {
 export type PullTimes = { readonly tookMs: number; readonly waitedMs: number }
 
 export interface ImagePuller {
-  /** Starts a pull, unless it is in progress. */
+  /** Starts a pull, or waits for the one in progress. */
   pull(wanted: WantedImage, waiter: PullWaiter): void
-  /** The state of the image since `sinceMs` (monotonic). */
-  stateOf(wanted: WantedImage, sinceMs: number): PullState
+  /**
+   * The state of the image for a pod, since `sinceMs` (monotonic). A pull that this pod does not wait for does not count: the pod would
+   * not be notified of its end.
+   */
+  stateOf(wanted: WantedImage, pod: { readonly uid: string; readonly sinceMs: number }): PullState
   /** Times of the last pull. */
   timesOf(wanted: WantedImage): PullTimes | undefined
   /** Pulls until `signal` aborts, and cancels the pulls in progress then. */
@@ -150,11 +155,14 @@ export function imagePuller(
       line = [...line, { wanted, sinceMs }]
       void work()
     },
-    stateOf(wanted, sinceMs) {
-      const { pulling, pulledAtMs, failure } = images.get(keyOf(wanted)) ?? {}
+    stateOf(wanted, { uid, sinceMs }) {
+      const { pulling, waiting = [], pulledAtMs, failure } = images.get(keyOf(wanted)) ?? {}
       const nowMs = clock.monotonicMs()
       const all = () => [...images.values()].flatMap(({ pulling }) => pulling ?? [])
-      if (pulling !== undefined) return { state: 'pulling', silentMs: silentMs(pulling, all(), nowMs) }
+      if (pulling !== undefined) {
+        const isAwaited = waiting.some((one) => one.uid === uid)
+        return isAwaited ? { state: 'pulling', silentMs: silentMs(pulling, all(), nowMs) } : { state: 'none' }
+      }
       if (pulledAtMs !== undefined) {
         return pulledAtMs >= sinceMs ? { state: 'pulled', agoMs: nowMs - pulledAtMs } : { state: 'none' }
       }

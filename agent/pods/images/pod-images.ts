@@ -32,9 +32,9 @@ export type PodImagesNeeds = {
 
 export interface PodImages {
   /** By container name; only the images in the record. */
-  factsOf(pod: Pod, record: PodRecord): ReadonlyMap<string, ImageFacts>
+  factsOf(uid: string, pod: Pod, record: PodRecord): ReadonlyMap<string, ImageFacts>
   lookFor(uid: string, image: string): Promise<void>
-  /** Starts a pull, unless one is under way. */
+  /** Starts a pull, or waits for the one under way. */
   pull(uid: string, pod: Pod, image: string, containerName: string): void
   /** A container of the image failed as those of a damaged one do: has its files checked. */
   suspect(uid: string, image: string): void
@@ -56,12 +56,12 @@ export function podImages(needs: PodImagesNeeds): PodImages {
   })
 
   return {
-    factsOf(pod, { images, pullsRequestedAtMs }) {
+    factsOf(uid, pod, { images, pullsRequestedAtMs }) {
       const facts = containersOf(pod).flatMap(({ name, image = '' }): [string, ImageFacts][] => {
         const found = images.get(image)
         if (found === undefined) return []
         const sinceMs = pullsRequestedAtMs.get(image) ?? Number.POSITIVE_INFINITY
-        const pull = puller.stateOf(pullOf(pod, image), sinceMs)
+        const pull = puller.stateOf(pullOf(pod, image), { uid, sinceMs })
         const unfit = found.unfit === undefined ? {} : { unfit: found.unfit }
         const refused = found.image?.refused === undefined ? {} : { refused: found.image.refused }
         const damage = found.image?.damage
@@ -87,6 +87,7 @@ export function podImages(needs: PodImagesNeeds): PodImages {
       puller.pull(
         { image, credentials },
         {
+          uid,
           ended: () => needs.again(uid),
           goesOn(progress) {
             const message = pullingMessage(image, progress)

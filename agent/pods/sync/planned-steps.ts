@@ -25,17 +25,16 @@ export async function plannedSteps({ uid, pod, containers, runs }: PlannedPod, n
     if (hold?.isNew) needs.recordEvent(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
     if (hold !== undefined) return heldPlan(pod, hold)
   }
-  return await isolatedPlan(uid, planFor(pod, record, containers, needs), needs)
+  return await isolatedPlan(uid, planFor({ uid, pod, containers }, record, needs), needs)
 }
 
 function planFor(
-  pod: Pod | undefined,
+  { uid, pod, containers }: Pick<PlannedPod, 'uid' | 'pod' | 'containers'>,
   known: PodRecord,
-  containers: readonly RuntimeContainer[],
   needs: Pick<SyncPodNeeds, 'images' | 'clock' | 'keptDead' | 'wanted'>,
 ): PodPlan {
   const { graceSeconds } = known
-  const images = pod === undefined ? new Map<string, ImageFacts>() : needs.images.factsOf(pod, known)
+  const images = pod === undefined ? new Map<string, ImageFacts>() : needs.images.factsOf(uid, pod, known)
   const facts = {
     mayBeOld: !needs.wanted.isWhole,
     containers,
