@@ -87,7 +87,6 @@ import {
 } from './controllers/node-lifecycle/node-lifecycle-controller.ts'
 import { disruptionController } from './controllers/pods/disruption-controller.ts'
 import { podCleanupController } from './controllers/pods/pod-cleanup-controller.ts'
-import { rebootController } from './controllers/pods/reboot-controller.ts'
 import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
 import { rebootRequestController } from './controllers/reboots/reboot-request-controller.ts'
 import { rolloutController } from './controllers/rollouts/rollout-controller.ts'
@@ -185,7 +184,6 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     flowSchemaController(needs),
     policyStatusController(needs),
     namespaceAccessController(needs),
-    rebootController(needs),
     rebootRequestController(needs),
     rolloutController(needs),
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),

@@ -12,4 +12,8 @@ export type KeptSeed = {
 export const keptSeeds: readonly KeptSeed[] = [
   { seed: 1, why: 'partitions, power cuts and deaths of Docker', faultMinutes: 15 },
   { seed: 115, why: 'a node comes back while the controller stands still for eight minutes, and keeps its pods' },
+  {
+    seed: 210,
+    why: 'a pod that was leaving runs again after a reboot, and is not replaced before its node has stopped it',
+  },
 ]

@@ -21,8 +21,6 @@ export type CleanupReason =
   | 'too-many-finished'
   /** Its node does not exist. */
   | 'orphan'
-  /** It was leaving a node that has rebooted since. */
-  | 'rebooted'
   /** It was deleted before it was placed. */
   | 'never-placed'
 export type Cleanup = { readonly pod: StoredPod; readonly reason: CleanupReason }
