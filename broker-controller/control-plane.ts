@@ -87,7 +87,7 @@ import {
 } from './controllers/node-lifecycle/node-lifecycle-controller.ts'
 import { disruptionController } from './controllers/pods/disruption-controller.ts'
 import { podCleanupController } from './controllers/pods/pod-cleanup-controller.ts'
-import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
+import { type TaintEvictionNeeds, taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
 import { rebootRequestController } from './controllers/reboots/reboot-request-controller.ts'
 import { rolloutController } from './controllers/rollouts/rollout-controller.ts'
 import { serviceAllocationController } from './controllers/service-allocation-controller.ts'
@@ -163,7 +163,8 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   Omit<AutoscalerNeeds, 'autoscalerMetrics'> &
   SchedulerNeeds &
   Pick<VolumeControllerNeeds, 'storage' | 'sessions' | 'origin' | 'backupKeys'> &
-  Pick<NodeLifecycleNeeds, 'refusesNodes'> & { readonly registry: MetricsRegistry }
+  Pick<NodeLifecycleNeeds, 'refusesNodes'> &
+  Pick<TaintEvictionNeeds, 'unstored'> & { readonly registry: MetricsRegistry }
 
 /** The controllers and the scheduler. */
 export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerConfiguration): readonly Loop[] {

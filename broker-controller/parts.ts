@@ -49,6 +49,7 @@ import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
 import type { OpenedStore, StoreUpkeep } from './store/store.ts'
 import { storageBoard } from './usage/storage-board.ts'
+import { unstoredReports } from './usage/unstored-reports.ts'
 import { usageBoard } from './usage/usage-board.ts'
 
 export type BrokerControllerNeeds = {
@@ -155,6 +156,7 @@ export async function openParts(
     replica,
     usage: usageBoard({ clock }),
     storage: storageBoard(),
+    unstored: unstoredReports({ clock }),
     backupKeys: () => openBackupKeys(flags.dataDir, rfc3339(clock.wallMs())),
     sessions,
   }

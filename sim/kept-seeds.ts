@@ -16,4 +16,8 @@ export const keptSeeds: readonly KeptSeed[] = [
     seed: 210,
     why: 'a pod that was leaving runs again after a reboot, and is not replaced before its node has stopped it',
   },
+  {
+    ...{ seed: 215, faultMinutes: 12 },
+    why: 'a node comes back while the store cannot be written, and keeps its pods when it can',
+  },
 ]

@@ -60,6 +60,11 @@ export function isToleratedByDefault(taint: Taint, { metadata, spec }: Pod): boo
   return record === undefined || keysOf(record).includes(key)
 }
 
+/** It shows that the node is not ready or not reachable. */
+export function isLifecycleTaint({ key }: Taint): boolean {
+  return lifecycleTaints.some((it) => it === key)
+}
+
 function missingFrom(tolerations: readonly Toleration[]): readonly string[] {
   return lifecycleTaints.filter(
     (key) =>

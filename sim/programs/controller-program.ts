@@ -30,6 +30,7 @@ import { writeBatches } from '../../broker-controller/store/sqlite/write-batches
 import type { Store } from '../../broker-controller/store/store.ts'
 import { freshBackupKeys } from '../../broker-controller/testing/fresh-backup-keys.ts'
 import { storageBoard } from '../../broker-controller/usage/storage-board.ts'
+import { unstoredReports } from '../../broker-controller/usage/unstored-reports.ts'
 import { usageBoard } from '../../broker-controller/usage/usage-board.ts'
 import type { Log } from '../../daemon/log.ts'
 import { metricsRegistry } from '../../daemon/metrics-registry.ts'
@@ -114,6 +115,7 @@ function controllerParts(shared: Shared) {
     registry,
     usage: usageBoard({ clock }),
     storage: storageBoard(),
+    unstored: unstoredReports({ clock }),
     sessions: sessionBoard({ clock, newID: shared.newUID }),
     backupKeys: freshBackupKeys(),
     services: serviceNetwork(configuration.serviceCIDR),

@@ -13,6 +13,7 @@ import { memoryStore } from '../../store/memory-store.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import { holdLate, lateFinalizer } from '../../testing/late-finalizer.ts'
 import { storageBoard } from '../../usage/storage-board.ts'
+import { unstoredReports } from '../../usage/unstored-reports.ts'
 import { usageBoard } from '../../usage/usage-board.ts'
 import { nodeInbox } from './node-inbox.ts'
 
@@ -532,6 +533,17 @@ test('a message that the store rejects is logged, and requested again', async (t
   t.same(published, [])
 })
 
+test('a node whose status the store rejects may have changed; the status of a pod, and one that was stored, change nothing', async (t) => {
+  const { store, receive, unstored } = await inbox(t, { expected: ['Message of a node not stored'] })
+  const status = { kind: 'status', node: 'pi-1' } as const
+  await receive(status, { conditions: [{ type: 'Ready', status: 'False' }] })
+  await store.close()
+  await receive(aPodTopic, aPodMessage)
+  t.notOk(unstored.mayBeOutdated('pi-1'))
+  await receive(status, { conditions: [{ type: 'Ready', status: 'True' }] })
+  t.ok(unstored.mayBeOutdated('pi-1'))
+})
+
 test('the outbox learns which nodes read references, and what they hold', async (t) => {
   const { receive, outboxCalls, dropped } = await inbox(t, { expected: ['Message of a node dropped'] })
   const connection = { kind: 'connection', node: 'pi-1' } as const
@@ -587,8 +599,10 @@ async function inbox(
   const published: [string, unknown][] = []
   const outboxCalls: unknown[] = []
   const storage = storageBoard()
+  const unstored = unstoredReports({ clock })
   const listener = nodeInbox({
     store,
+    unstored,
     usage,
     sessions,
     clock,
@@ -649,6 +663,7 @@ async function inbox(
       usage,
       sessions,
       storage,
+      unstored,
       clock,
       log,
       listener,

@@ -14,6 +14,7 @@ import type { EventRecorder } from '../../store/event-recorder.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import type { StorageBoard } from '../../usage/storage-board.ts'
+import type { UnstoredReports } from '../../usage/unstored-reports.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
 import type { Broker, NodeListener, NodeMessage } from '../broker.ts'
 import type { NodeOutbox } from '../outbox/node-outbox.ts'
@@ -32,6 +33,8 @@ export type NodeInboxNeeds = {
   readonly store: Store
   readonly usage: Pick<UsageBoard, 'receive'>
   readonly storage: Pick<StorageBoard, 'receive' | 'forget'>
+  /** undefined: nothing asks for them. */
+  readonly unstored?: Pick<UnstoredReports, 'failed'>
   readonly sessions: Pick<SessionBoard, 'connected' | 'disconnected'>
   readonly broker: Pick<Broker, 'publish'>
   readonly events: EventRecorder
@@ -64,6 +67,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const failed = (message: Pick<NodeMessage, 'node' | 'topic'>, error: unknown) => {
     const topic = topicName(message.topic)
     limited.warn(`${message.node}/not stored`, 'Message of a node not stored', { node: message.node, topic, error })
+    if (message.topic.kind === 'status') needs.unstored?.failed(message.node)
     // The next lease shows the difference, and the node publishes the message again.
     digests.lost(message.node, topic)
   }

@@ -3,6 +3,7 @@ import type { Taint } from '../../../api/node.ts'
 import type { Toleration } from '../../../api/pod.ts'
 import { eventRecorder } from '../../store/event-recorder.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
+import { unstoredReports } from '../../usage/unstored-reports.ts'
 import { nodeLifecycleController } from '../node-lifecycle/node-lifecycle-controller.ts'
 import { type TaintEvictionSettings, taintEvictionController } from './taint-eviction-controller.ts'
 
@@ -129,6 +130,50 @@ test('the count goes on when the taint is swapped for the other', async (t) => {
   t.match(await world.state('pi-1'), /unreachable:NoExecute/)
   t.same(await leaving(world), [])
   await world.pass(30)
+  t.same(await leaving(world), ['web'])
+})
+
+/** A fleet with a pod that leaves pi-1 after 100 s, and what of its nodes was not stored. */
+async function withUnstored(t: Test) {
+  const world = fleet(t)
+  await world.join(...['pi-1', 'pi-2', 'pi-3', 'pi-4'].map((name) => ({ name })))
+  const unstored = unstoredReports(world)
+  t.teardown(world.start(nodeLifecycleController(world), taintEvictionController({ ...world, unstored })))
+  await world.run({ name: 'web', nodeName: 'pi-1', tolerations: tolerations(100), metadata: owner(true) })
+  await world.pass(20)
+  world.silence('pi-1')
+  await world.pass(120)
+  t.match(await world.state('pi-1'), /unreachable:NoExecute/)
+  return { world, unstored }
+}
+
+test('a node whose reports cannot be stored keeps its pods until they can', async (t) => {
+  const { world, unstored } = await withUnstored(t)
+  for (let i = 0; i < 10; i++) {
+    unstored.failed('pi-1')
+    await world.pass(20)
+  }
+  t.same(await leaving(world), [])
+  t.equal(world.log.messages('info').filter((one) => one.startsWith('Eviction put off')).length, 1)
+  await world.revive('pi-1')
+  await world.pass(120)
+  t.same(await leaving(world), [])
+})
+
+test('a node that is away again once its reports can be stored loses its pods a minute later', async (t) => {
+  const { world, unstored } = await withUnstored(t)
+  unstored.failed('pi-1')
+  await world.pass(55)
+  t.same(await leaving(world), [])
+  await world.pass(60)
+  t.same(await leaving(world), ['web'])
+})
+
+test('an operator’s taint evicts from a node whose reports cannot be stored', async (t) => {
+  const { world, unstored } = await withUnstored(t)
+  unstored.failed('pi-1')
+  const { spec } = await world.node('pi-1')
+  await taint(world, 'pi-1', [...(spec?.taints ?? []), repair])
   t.same(await leaving(world), ['web'])
 })
 

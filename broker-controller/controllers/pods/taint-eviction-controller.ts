@@ -1,6 +1,7 @@
 /** Loop: pods that do not tolerate a NoExecute taint of their node are asked to leave it, each in its time. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Taint } from '../../../api/node.ts'
+import { isLifecycleTaint } from '../../../api/pod/default-tolerations.ts'
 import { type Alarm, alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
@@ -12,6 +13,7 @@ import type { EventRecorder } from '../../store/event-recorder.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import type { Store, StoredObject, StoredPod } from '../../store/store.ts'
+import type { UnstoredReports } from '../../usage/unstored-reports.ts'
 import { afterStall, evictingTaints, evictionStep, type PlannedEviction, stayText } from './taint-eviction.ts'
 import { taintEvictionWrites } from './taint-eviction-writes.ts'
 
@@ -20,6 +22,8 @@ export type TaintEvictionNeeds = {
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
+  /** undefined: each report of a node is in the store. */
+  readonly unstored?: Pick<UnstoredReports, 'mayBeOutdated'>
 }
 
 export type TaintEvictionSettings = {
@@ -35,6 +39,8 @@ export const defaultTaintEvictionSettings: TaintEvictionSettings = { evictUnmana
 /** What is decided for this many pods is a turn of the event loop. */
 const evictionsAtOnce = 64
 const retryMs = 1_000
+/** A pod whose node may be ready again, though the store does not have that yet, is checked again after this time. */
+const outdatedMs = 10_000
 /** While evictions are planned, this loop wakes at least this often, and one that wakes later than this has stood still. */
 const lookMs = 5_000
 const stallMs = 2_000
@@ -48,7 +54,7 @@ export function taintEvictionController(
 }
 
 async function runTaintEviction(
-  { store, events, clock, log }: TaintEvictionNeeds,
+  { store, events, clock, log, unstored }: TaintEvictionNeeds,
   { evictUnmanagedPods }: TaintEvictionSettings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -58,11 +64,28 @@ async function runTaintEviction(
   const changed = new Set<string>()
   const planned = new Map<string, PlannedEviction>()
   const due = dueTimes()
+  /** Those whose node may be ready again. */
+  const putOffs = new Set<string>()
   const write = taintEvictionWrites({ store, events, clock, log })
 
   const evict = async (pod: StoredPod) => {
+    const key = keyText(pod.metadata)
+    if (isOutdated(pod)) return putOff(key, pod)
     await write.evict(pod)
-    forget(keyText(pod.metadata))
+    forget(key)
+  }
+
+  /** The taints stand only because the node's last report could not be stored. Those of an operator stand in any case. */
+  const isOutdated = ({ spec: { nodeName = '' } }: StoredPod) =>
+    unstored?.mayBeOutdated(nodeName) === true &&
+    noExecuteOf(nodes.get({ namespace: '', name: nodeName })).every(isLifecycleTaint)
+
+  const putOff = (key: string, { spec: { nodeName } }: StoredPod) => {
+    const nowMs = clock.monotonicMs()
+    if (!putOffs.has(key))
+      log.info('Eviction put off: the last report of the node is not stored yet', { pod: key, node: nodeName })
+    putOffs.add(key)
+    plan(key, { startMs: planned.get(key)?.startMs ?? nowMs, dueMs: nowMs + outdatedMs })
   }
 
   const look = (pod: StoredPod) => {
@@ -86,6 +109,7 @@ async function runTaintEviction(
   const forget = (key: string) => {
     changed.delete(key)
     planned.delete(key)
+    putOffs.delete(key)
     due.delete(key)
   }
 
