@@ -25,7 +25,7 @@ export interface Fleet {
   revive(...names: readonly string[]): Promise<void>
   reboot(...names: readonly string[]): Promise<void>
   /** The broker noticed what became of the connection. `address`: where the node connects from. */
-  connection(name: string, state: 'online' | 'lost' | 'goodbye', address?: string, bootID?: string): Promise<void>
+  connection(name: string, state: 'online' | 'lost' | 'goodbye', address?: string): Promise<void>
   /** The machine falls silent after announcing the reason and the seconds. */
   goodbye(name: string, reason: string, expectedBackSeconds?: number): Promise<void>
   /** What the controller forgets when its process ends: leases are in memory only. */
@@ -128,11 +128,10 @@ export function fleet(t: { fail(message: string): unknown }, ...expectedErrors: 
       for (const name of names) await revive(name, `boot-${name}-${++boots}`)
       await clock.settle()
     },
-    async connection(name, state, address, bootID) {
+    async connection(name, state, address) {
       await beat(name, {
         'bramble.dev/connection': state,
         ...(address !== undefined && { [addressKey]: address }),
-        ...(bootID !== undefined && { 'bramble.dev/boot-id': bootID }),
       })
       await clock.settle()
     },

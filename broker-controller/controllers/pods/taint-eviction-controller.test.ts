@@ -2,6 +2,7 @@ import { type Test, test } from 'tap'
 import type { Taint } from '../../../api/node.ts'
 import type { Toleration } from '../../../api/pod.ts'
 import { eventRecorder } from '../../store/event-recorder.ts'
+import type { Store } from '../../store/store.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { unstoredReports } from '../../usage/unstored-reports.ts'
 import { nodeLifecycleController } from '../node-lifecycle/node-lifecycle-controller.ts'
@@ -174,6 +175,54 @@ test('an operator’s taint evicts from a node whose reports cannot be stored', 
   unstored.failed('pi-1')
   const { spec } = await world.node('pi-1')
   await taint(world, 'pi-1', [...(spec?.taints ?? []), repair])
+  t.same(await leaving(world), ['web'])
+})
+
+/** `refuse.status`, `refuse.whole`: these writes to pods fail. */
+function refusingStore(store: Store) {
+  const refuse = { status: false, whole: false }
+  const fail = () => Promise.reject(new Error('disk I/O error'))
+  const refusing: Store = {
+    ...store,
+    updateStatus: (...args) => (refuse.status && args[0] === 'pods' ? fail() : store.updateStatus(...args)),
+    update: (...args) => (refuse.whole && args[0] === 'pods' ? fail() : store.update(...args)),
+  }
+  return { store: refusing, refuse }
+}
+
+test('a pod that stays is not evicted because its message could not be written', async (t) => {
+  const world = fleet(t)
+  await world.join(...['pi-1', 'pi-2', 'pi-3'].map((name) => ({ name })))
+  const { store, refuse } = refusingStore(world.store)
+  t.teardown(world.start(nodeLifecycleController(world), taintEvictionController({ ...world, store })))
+  await world.run({ name: 'bare', nodeName: 'pi-1', tolerations: tolerations(300) })
+  refuse.status = true
+  world.silence('pi-1')
+  await world.pass(400)
+  t.ok(world.log.messages('warn').includes('Pod not evicted'))
+  refuse.status = false
+  await world.pass(10)
+  t.same(await leaving(world), [])
+  t.match((await world.pod('bare'))?.status?.message, /The pod stays on it/)
+})
+
+test('a pod that could not be evicted stays if its node has lost the taint before the next attempt', async (t) => {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1' })
+  const { store, refuse } = refusingStore(world.store)
+  t.teardown(world.start(taintEvictionController({ ...world, store })))
+  await world.run({ name: 'web', nodeName: 'pi-1' })
+  refuse.whole = true
+  await taint(world, 'pi-1', [repair])
+  await world.pass(3)
+  await taint(world, 'pi-1', [])
+  refuse.whole = false
+  await world.pass(10)
+  t.same(await leaving(world), [])
+  refuse.whole = true
+  await taint(world, 'pi-1', [repair])
+  refuse.whole = false
+  await world.pass(10)
   t.same(await leaving(world), ['web'])
 })
 

@@ -62,31 +62,18 @@ async function runTaintEviction(
   const bell = alarm(clock)
   /** Pods to check now, and pods to evict at their due times; both by namespace/name. */
   const changed = new Set<string>()
-  const planned = new Map<string, PlannedEviction>()
-  const due = dueTimes()
-  /** Those whose node may be ready again. */
-  const putOffs = new Set<string>()
+  const counts = evictionCounts(clock)
+  const outdated = outdatedNodes({ log, unstored })
   const write = taintEvictionWrites({ store, events, clock, log })
 
   const evict = async (pod: StoredPod) => {
     const key = keyText(pod.metadata)
-    if (isOutdated(pod)) return putOff(key, pod)
+    if (outdated.holds(pod, nodeOf(pod))) return counts.delay(key, outdatedMs)
     await write.evict(pod)
     forget(key)
   }
 
-  /** The taints stand only because the node's last report could not be stored. Those of an operator stand in any case. */
-  const isOutdated = ({ spec: { nodeName = '' } }: StoredPod) =>
-    unstored?.mayBeOutdated(nodeName) === true &&
-    noExecuteOf(nodes.get({ namespace: '', name: nodeName })).every(isLifecycleTaint)
-
-  const putOff = (key: string, { spec: { nodeName } }: StoredPod) => {
-    const nowMs = clock.monotonicMs()
-    if (!putOffs.has(key))
-      log.info('Eviction put off: the last report of the node is not stored yet', { pod: key, node: nodeName })
-    putOffs.add(key)
-    plan(key, { startMs: planned.get(key)?.startMs ?? nowMs, dueMs: nowMs + outdatedMs })
-  }
+  const nodeOf = ({ spec }: StoredPod) => nodes.get({ namespace: '', name: spec.nodeName ?? '' })
 
   const look = (pod: StoredPod) => {
     changed.add(keyText(pod.metadata))
@@ -108,31 +95,24 @@ async function runTaintEviction(
 
   const forget = (key: string) => {
     changed.delete(key)
-    planned.delete(key)
-    putOffs.delete(key)
-    due.delete(key)
-  }
-
-  const plan = (key: string, eviction: PlannedEviction) => {
-    planned.set(key, eviction)
-    due.set(key, eviction.dueMs)
+    counts.forget(key)
+    outdated.forget(key)
   }
 
   const decide = async (key: string) => {
     await yieldTurn()
     const pod = pods.get(keyFrom(key))
-    const nodeName = pod?.spec.nodeName
-    if (pod === undefined || !nodeName || pod.metadata.deletionTimestamp !== undefined) return
-    const taints = noExecuteOf(nodes.get({ namespace: '', name: nodeName }))
+    if (pod === undefined || !pod.spec.nodeName || pod.metadata.deletionTimestamp !== undefined) return
+    const taints = noExecuteOf(nodeOf(pod))
     const evicting = evictUnmanagedPods ? taints : evictingTaints(pod, taints)
-    const step = evictionStep(evicting, pod.spec.tolerations ?? [], planned.get(key), clock.monotonicMs())
+    const step = evictionStep(evicting, pod.spec.tolerations ?? [], counts.of(key), clock.monotonicMs())
     const stay = evicting.length < taints.length && step.step !== 'evict' ? stayText(pod, taints) : undefined
     if (stay !== undefined) await write.explainStay(pod, stay)
     switch (step.step) {
       case 'none':
         return
       case 'plan':
-        return plan(key, step.planned)
+        return counts.plan(key, step.planned)
       case 'cancel':
         forget(key)
         return await write.recordCancelled(pod)
@@ -141,17 +121,22 @@ async function runTaintEviction(
     }
   }
 
+  const endWait = async ({ key, isCounted }: Due) => {
+    const pod = pods.get(keyFrom(key))
+    if (!isCounted) await decide(key)
+    else if (pod !== undefined) await evict(pod)
+  }
+
   const retry = (key: string, error: unknown) => {
     log.warn('Pod not evicted', { pod: key, retryInMs: retryMs, error })
-    due.set(key, clock.monotonicMs() + retryMs)
+    counts.retryAfter(key, retryMs)
   }
 
   const sleep = async () => {
-    const lateMs = await sleepUntilDue({ bell, clock, signal }, due.nextMs())
-    if (lateMs <= stallMs || planned.size === 0) return
-    const seconds = Math.round(lateMs / 1000)
-    log.warn('Controller stood still, evictions are put off', { seconds, pods: planned.size })
-    for (const [key, one] of planned) plan(key, afterStall(one, lateMs, clock.monotonicMs()))
+    const lateMs = await sleepUntilDue({ bell, clock, signal }, counts.nextMs())
+    if (lateMs <= stallMs || counts.size === 0) return
+    log.warn('Controller stood still, evictions are put off', { seconds: Math.round(lateMs / 1000), pods: counts.size })
+    counts.putOff(lateMs)
   }
 
   const work = async () => {
@@ -160,16 +145,74 @@ async function runTaintEviction(
       const keys = [...changed]
       changed.clear()
       await inParallel(keys, evictionsAtOnce, (key) => decide(key).catch((error) => retry(key, error)))
-      const ended = due.take(clock.monotonicMs()).flatMap((key) => pods.get(keyFrom(key)) ?? [])
-      await inParallel(ended, evictionsAtOnce, (pod) =>
-        evict(pod).catch((error) => retry(keyText(pod.metadata), error)),
-      )
+      await inParallel(counts.take(), evictionsAtOnce, (due) => endWait(due).catch((error) => retry(due.key, error)))
       if (changed.size === 0) await sleep()
     }
   }
 
   const informers = [nodes, pods].map(({ run }, at) => ({ name: `taint-eviction-${at}`, run }))
   await runLoops([...informers, { name: 'taint-eviction-work', run: work }], signal, log)
+}
+
+/** `isCounted`: its count has ended. Else a write has failed: the pod may have been to stay, or its node may have lost its taints since. */
+type Due = { readonly key: string; readonly isCounted: boolean }
+
+/** The evictions that are planned, and decisions that are repeated after a failed write. */
+function evictionCounts(clock: Clock) {
+  const planned = new Map<string, PlannedEviction>()
+  const due = dueTimes()
+  const plan = (key: string, eviction: PlannedEviction) => {
+    planned.set(key, eviction)
+    due.set(key, eviction.dueMs)
+  }
+  return {
+    get size() {
+      return planned.size
+    },
+    of: (key: string) => planned.get(key),
+    plan,
+    /** The count goes on for so long, or begins. */
+    delay(key: string, ms: number) {
+      const nowMs = clock.monotonicMs()
+      plan(key, { startMs: planned.get(key)?.startMs ?? nowMs, dueMs: nowMs + ms })
+    },
+    retryAfter: (key: string, ms: number) => due.set(key, clock.monotonicMs() + ms),
+    forget(key: string) {
+      planned.delete(key)
+      due.delete(key)
+    },
+    nextMs: due.nextMs,
+    take(): readonly Due[] {
+      const nowMs = clock.monotonicMs()
+      return due.take(nowMs).map((key) => {
+        const count = planned.get(key)
+        const isCounted = count !== undefined && count.dueMs <= nowMs
+        if (count !== undefined && !isCounted) due.set(key, count.dueMs)
+        return { key, isCounted }
+      })
+    },
+    /** This process stood still for so long. */
+    putOff(stalledMs: number) {
+      for (const [key, one] of planned) plan(key, afterStall(one, stalledMs, clock.monotonicMs()))
+    },
+  }
+}
+
+/** Pods whose node may be ready again, though the store does not have that yet. */
+function outdatedNodes({ log, unstored }: Pick<TaintEvictionNeeds, 'log' | 'unstored'>) {
+  const held = new Set<string>()
+  return {
+    /** The taints may stand only because the node's last report could not be stored. Those of an operator stand in any case. */
+    holds({ metadata, spec: { nodeName = '' } }: StoredPod, node: StoredObject<'nodes'> | undefined): boolean {
+      const isHeld = unstored?.mayBeOutdated(nodeName) === true && noExecuteOf(node).every(isLifecycleTaint)
+      const pod = keyText(metadata)
+      if (isHeld && !held.has(pod))
+        log.info('Eviction put off: the last report of the node is not stored yet', { pod, node: nodeName })
+      if (isHeld) held.add(pod)
+      return isHeld
+    },
+    forget: (pod: string) => void held.delete(pod),
+  }
 }
 
 /** Resolves with how much too late it woke. While evictions are due, it wakes often: only so it finds that this process stood still. */
