@@ -17,7 +17,11 @@ export const keptSeeds: readonly KeptSeed[] = [
     why: 'a pod that was leaving runs again after a reboot, and is not replaced before its node has stopped it',
   },
   {
-    ...{ seed: 215, faultMinutes: 12 },
+    ...{ seed: 215, nodes: 2, faultMinutes: 3, skipped: [1, 2] },
     why: 'a node comes back while the store cannot be written, and keeps its pods when it can',
+  },
+  {
+    ...{ seed: 256, nodes: 2, skipped: Array.from({ length: 23 }, (_, i) => i + 1) },
+    why: 'pods that wait for an image that another one pulls start when it is there',
   },
 ]
