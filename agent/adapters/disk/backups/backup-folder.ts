@@ -35,9 +35,12 @@ const enter = `cd -P -- "$1" 2>/dev/null || exit ${codes.missing}; here=$PWD; `
 const below = (name: string) => `cd -P -- ${name} && [ "$PWD" = "$here"/${name} ] || exit ${codes.notOwn}; `
 
 const scripts = {
-  mark: `${enter}[ -f ${markFile} ] && [ ! -L ${markFile} ] || exit ${codes.absent}; head -c ${mostMark} ${markFile}`,
-  // noclobber: with O_EXCL.
-  makeMark: `${enter}set -C; printf '%s\\n' "$2" > ${markFile} && sync ${markFile}`,
+  // An empty one is what a power cut can leave of a new one.
+  mark: `${enter}[ -s ${markFile} ] && [ -f ${markFile} ] && [ ! -L ${markFile} ] || exit ${codes.absent}; head -c ${mostMark} ${markFile}`,
+  /** Under another name (noclobber: with O_EXCL) until it is whole: this script can end at any point. */
+  makeMark: `${enter}set -C; new=.${markFile}-$3; printf '%s\\n' "$2" > "$new" && sync "$new" || exit 1
+    if [ ! -L ${markFile} ] && [ ! -s ${markFile} ]; then rm -f -- ${markFile}; fi
+    mv -nT -- "$new" ${markFile}; sync . 2>/dev/null; rm -f -- .${markFile}-*; [ -s ${markFile} ]`,
   /** Earlier attempts of this volume go first. */
   write: `${enter}for old in ".part-$2-"*; do if [ -e "$old" ] || [ -L "$old" ]; then rm -rf -- "$old"; fi; done
     part=.part-$2-$3; mkdir -m 700 -- "$part" || exit 1; ${below('"$part"')}
@@ -111,8 +114,10 @@ export function backupFolder(path: string, signal: AbortSignal, at = path): Back
       if (found !== undefined && (expected === undefined || found === expected)) return found
       if (expected === undefined) {
         const id = randomUUID()
-        await run('makeMark', [JSON.stringify({ id })])
-        return id
+        await run('makeMark', [JSON.stringify({ id }), id])
+        const made = await readMark()
+        if (made !== undefined) return made
+        throw new VolumeError(`${path}/${markFile} cannot be made: something else has its name`)
       }
       const there = found === undefined ? `it has no ${markFile}` : 'another one is there'
       throw new VolumeError(

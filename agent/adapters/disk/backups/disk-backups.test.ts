@@ -300,6 +300,8 @@ test('an attempt that ends early leaves nothing, and what a killed agent has lef
 }, async (t) => {
   const machine = await aMachine(t)
   const copy = await machine.read({ id: '00000001' })
+  await writeFile(join(machine.target, 'bramble-backups.json'), '')
+  await writeFile(join(machine.target, '.bramble-backups.json-0001'), '{"id":')
   const cut = async () => {
     throw new Error('The copy was cut')
   }
