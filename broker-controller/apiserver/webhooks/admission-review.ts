@@ -139,13 +139,15 @@ function parsedPatch(text: string): unknown {
   }
 }
 
-/** A refusal is never answered with a code below 400 (webhook/errors/statuserror.go). */
+const longestDenial = 4096
+
+/** A refusal is never answered with a code below 400 (webhook/errors/statuserror.go). Webhooks without a message put their sentence into the reason. */
 function denialStatus(status: unknown): DenialStatus {
   const { code, reason, message } = isObject(status) ? status : {}
   return {
     code: typeof code === 'number' && Number.isInteger(code) && code >= 400 && code <= 599 ? code : 400,
-    reason: typeof reason === 'string' ? clipped(reason, 64) : '',
-    message: typeof message === 'string' ? clipped(message, 4096) : '',
+    reason: typeof reason === 'string' ? clipped(reason, longestDenial) : '',
+    message: typeof message === 'string' ? clipped(message, longestDenial) : '',
   }
 }
 
