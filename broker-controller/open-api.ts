@@ -7,6 +7,7 @@ import { version } from '../daemon/process/version.ts'
 import { serviceAccountLimits } from './apiserver/access/flow-levels.ts'
 import { auditFile } from './apiserver/audit/audit-file.ts'
 import { auditLog } from './apiserver/audit/audit-log.ts'
+import { servedDashboard } from './apiserver/dashboard/dashboard-requests.ts'
 import { fleetBackups } from './apiserver/fleet/fleet-backups.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { assembledDashboard } from './assembled-dashboard.ts'
@@ -47,7 +48,7 @@ export async function openApi(
     storage: parts.storage,
     releases: storedReleases(flags.dataDir),
     backups: (at) => fleetBackups(at, { ...shared, sessions, storage: parts.storage, backupKeys: parts.backupKeys }),
-    ...(dashboard && { dashboard }),
+    ...(dashboard && { dashboard: servedDashboard(dashboard) }),
     usage,
     sessions,
     registry,

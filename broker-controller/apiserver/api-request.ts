@@ -8,7 +8,7 @@ import type { ServiceAccountTokens } from './access/tokens/service-account-token
 import type { ExtensionProxy } from './aggregator/extension-proxy.ts'
 import type { RequestSender } from './audit/audit-event.ts'
 import type { AuditLog } from './audit/audit-log.ts'
-import type { Dashboard } from './dashboard/dashboard.ts'
+import type { ServedDashboard } from './dashboard/served-dashboard.ts'
 import type { Replica } from './forwarding/replica.ts'
 import type { OfferedProtocols, RawRequest, ResourceNeeds } from './handlers/strategy.ts'
 import type { ReleaseFiles } from './releases/release-answer.ts'
@@ -54,7 +54,7 @@ export type RequestNeeds = SystemNeeds &
     /** undefined: the right to an answer that lasts is not asked for again. */
     readonly heldAccess?: Pick<HeldAccess, 'hold'>
     /** undefined: there is no dashboard, and no session of it. */
-    readonly dashboard?: Dashboard
+    readonly dashboard?: ServedDashboard
     /** undefined: there is no way to extension servers. */
     readonly extensionProxy?: ExtensionProxy
     /** undefined: this is the only controller. */

@@ -3,7 +3,7 @@
 import type { ApiRequest, RequestNeeds } from './api-request.ts'
 import type { RequestSender } from './audit/audit-event.ts'
 import { sessionCookie } from './dashboard/dashboard-credentials.ts'
-import { isPublicPath } from './dashboard/dashboard-requests.ts'
+import { isPublicPath } from './dashboard/dashboard-paths.ts'
 import { forwardRequest } from './forwarding/forward-request.ts'
 import { remoteSender } from './forwarding/remote-identity.ts'
 import { leaderAddress, noLeader, type Replica } from './forwarding/replica.ts'

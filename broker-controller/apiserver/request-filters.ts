@@ -4,7 +4,8 @@ import { connectionOwner, type Flow, flowOf, strangersFlow } from './access/flow
 import { impersonated } from './access/impersonation.ts'
 import { addressKey } from './access/peer-address.ts'
 import type { RequestNeeds } from './api-request.ts'
-import { isPublicPath, publicAnswer, refuseMachines } from './dashboard/dashboard-requests.ts'
+import { isPublicPath } from './dashboard/dashboard-paths.ts'
+import { refuseMachines } from './dashboard/dashboard-users.ts'
 import { isAnsweredHere, refuseStale, waitUntilLatest, waitUntilReadable } from './forwarding/replica.ts'
 import { answerOfLeader, isOfLeader, sentToController } from './passed-requests.ts'
 import { attributesOf, permitRequest } from './request-rights.ts'
@@ -38,7 +39,7 @@ export const leadersSessions: RequestFilter = async (state, needs) => {
 /** The files of the page and its login, which come before any credentials. */
 export const publicPage: RequestFilter = async (state, needs) => {
   if (!isPublic(state.route)) return state
-  const answer = await publicAnswer(ofDashboard(state), dashboardOf(needs))
+  const answer = await dashboardOf(needs).publicAnswer(ofDashboard(state))
   return { ...state, outcome: { kind: 'answered', answer: encodedAnswer(answer, state.request) } }
 }
 

@@ -5,6 +5,7 @@ import { streamWeights } from './access/flow-levels.ts'
 import type { HeldAnswer } from './access/held-access.ts'
 import type { ApiRequest, RequestNeeds } from './api-request.ts'
 import type { RequestSender } from './audit/audit-event.ts'
+import { dashboardStreamPath } from './dashboard/dashboard-paths.ts'
 import type { DashboardSession } from './dashboard/dashboard-sessions.ts'
 import { subresourceOf } from './handlers/strategy.ts'
 import type { RequestAttributes } from './request-rights.ts'
@@ -69,7 +70,7 @@ export function failed(state: RequestState, error: unknown): RequestState {
 
 /** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but memory. */
 function streamWeightOf(route: ApiRoute): number {
-  if (route.kind === 'dashboard') return route.path === '/ui/api/stream' ? streamWeights.dashboard : 0
+  if (route.kind === 'dashboard') return route.path === dashboardStreamPath ? streamWeights.dashboard : 0
   // Its server may take long, and must not hold the seats of others meanwhile.
   if (route.kind === 'aggregated') return streamWeights.connection
   if (route.kind !== 'resource') return 0

@@ -3,8 +3,7 @@
 import { streamOwner } from './access/flow-levels.ts'
 import type { AccessCheck } from './access/held-access.ts'
 import { type ApiRequest, firstHeader, type RequestNeeds } from './api-request.ts'
-import type { Dashboard } from './dashboard/dashboard.ts'
-import { type DashboardRequest, privateAnswer } from './dashboard/dashboard-requests.ts'
+import type { DashboardRequest, ServedDashboard } from './dashboard/served-dashboard.ts'
 import { componentAnswer } from './figures/component-answers.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import { changeObject } from './handlers/changing.ts'
@@ -29,7 +28,7 @@ export const routed: RequestFilter = async (state, needs) => {
   const { identity, session, route } = state
   const answer =
     route.kind === 'dashboard'
-      ? await privateAnswer(ofDashboard(state), { identity, session }, dashboardOf(needs))
+      ? await dashboardOf(needs).privateAnswer(ofDashboard(state), { identity, session })
       : await routedAnswer(state, needs)
   return answeredWith(state, needs, { answer: encodedAnswer(answer, state.request) })
 }
@@ -61,7 +60,7 @@ export function ofDashboard(state: RequestState): DashboardRequest {
   return { method, path, query, headers, offered, address, signal, readBody }
 }
 
-export function dashboardOf({ dashboard }: RequestNeeds): Dashboard {
+export function dashboardOf({ dashboard }: RequestNeeds): ServedDashboard {
   if (dashboard === undefined) throw unknownPath()
   return dashboard
 }

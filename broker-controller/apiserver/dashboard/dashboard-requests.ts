@@ -4,59 +4,39 @@ import { kiosksGroup } from '../../../api/access/kiosk-link.ts'
 import { ApiError } from '../../../api/api-error.ts'
 import type { LoginLinkAnswer, SessionAnswer, SessionRow } from '../../../api/dashboard/dashboard-messages.ts'
 import { decode } from '../../../api/decode.ts'
-import { anonymous, bootstrappersGroup, type Identity, lapsedNodesGroup, nodeOf } from '../../../api/identity.ts'
 import { object, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { permit } from '../access/authorizer.ts'
 import { addressKey } from '../access/peer-address.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
-import type { OfferedProtocols } from '../handlers/strategy.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { methodNotAllowed, unknownPath } from '../wire/status-errors.ts'
 import type { Dashboard } from './dashboard.ts'
-import { type BrowserHeaders, closingCookie, openingCookie, refuseForgery } from './dashboard-credentials.ts'
+import { closingCookie, openingCookie, refuseForgery } from './dashboard-credentials.ts'
 import { dashboardHeaders, indexName } from './dashboard-files.ts'
+import { authorityPath, dashboardApiRoot, dashboardRoot } from './dashboard-paths.ts'
 import type { DashboardSession, SessionProof } from './dashboard-sessions.ts'
+import type { DashboardRequest, DashboardRequester, ServedDashboard } from './served-dashboard.ts'
 
-export type DashboardRequest = {
-  readonly method: string
-  /** `/ui` and what is below, or `/ca.crt`. */
-  readonly path: string
-  readonly query: URLSearchParams
-  readonly headers: BrowserHeaders
-  readonly offered: OfferedProtocols | undefined
-  readonly address: string | undefined
-  readonly readBody: () => Promise<Buffer>
-  readonly signal: AbortSignal
+/** `dashboard` as the API server needs it. */
+export function servedDashboard(dashboard: Dashboard): ServedDashboard {
+  return {
+    identify: dashboard.identify,
+    publicAnswer: (request) => publicAnswer(request, dashboard),
+    privateAnswer: (request, requester) => privateAnswer(request, requester, dashboard),
+  }
 }
 
-/** Whose request it is. `session` undefined: it came with other credentials. */
-export type DashboardRequester = { readonly identity: Identity; readonly session: DashboardSession | undefined }
-
-const root = '/ui'
-const apiRoot = `${root}/api/`
-const certificatePath = '/ca.crt'
-
-export function isDashboardPath(path: string): boolean {
-  return path === root || path.startsWith(`${root}/`) || path === certificatePath
-}
-
-/** Whether the answer needs no identity: the files of the page, the login, and the certificate of the authority. */
-export function isPublicPath(path: string): boolean {
-  return !path.startsWith(apiRoot) || path === `${apiRoot}login`
-}
-
-/** Throws the ApiError of a refusal. */
-export async function publicAnswer(request: DashboardRequest, dashboard: Dashboard): Promise<ApiResponse> {
+async function publicAnswer(request: DashboardRequest, dashboard: Dashboard): Promise<ApiResponse> {
   const { method, path, headers } = request
-  if (path === `${apiRoot}login`) {
+  if (path === `${dashboardApiRoot}login`) {
     if (method !== 'POST') throw methodNotAllowed()
     return login(request, dashboard)
   }
   if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed()
-  if (path === root) return plain(308, { location: `${root}/` })
-  if (path === certificatePath) return certificateAnswer(dashboard)
-  const name = path.slice(root.length + 1) || indexName
+  if (path === dashboardRoot) return plain(308, { location: `${dashboardRoot}/` })
+  if (path === authorityPath) return certificateAnswer(dashboard)
+  const name = path.slice(dashboardRoot.length + 1) || indexName
   const found = await dashboard.files.answer(name, {
     acceptEncoding: textOf(headers['accept-encoding']),
     ifNoneMatch: textOf(headers['if-none-match']),
@@ -65,15 +45,14 @@ export async function publicAnswer(request: DashboardRequest, dashboard: Dashboa
   return found
 }
 
-/** Throws the ApiError of a refusal. The identity was authenticated; of what it shows, each answer shows what it may see. */
-export async function privateAnswer(
+async function privateAnswer(
   request: DashboardRequest,
   requester: DashboardRequester,
   dashboard: Dashboard,
 ): Promise<ApiResponse> {
   const { method, path, query, signal } = request
   const { identity, session } = requester
-  const [what = '', name, ...more] = path.slice(apiRoot.length).split('/')
+  const [what = '', name, ...more] = path.slice(dashboardApiRoot.length).split('/')
   // Only whole paths: limits on requests take the stream for one by its path.
   if (more.length > 0 || (name !== undefined && what !== 'sessions')) throw unknownPath()
   switch (`${method} ${what}`) {
@@ -157,15 +136,6 @@ async function proofOf(
   return kiosk === undefined ? undefined : kioskProof(kiosk)
 }
 
-/** Throws Unauthorized without an identity, and Forbidden for nodes and joining machines, which have certificates and tokens, too. */
-export function refuseMachines(identity: Identity, path: string): void {
-  const { user, groups } = identity
-  const isMachine =
-    nodeOf(identity) !== undefined || [bootstrappersGroup, lapsedNodesGroup].some((one) => groups.includes(one))
-  if (user === anonymous.user) throw new ApiError('Unauthorized', 'Log in to the dashboard first')
-  if (isMachine) throw new ApiError('Forbidden', `forbidden: User "${user}" cannot use path "${path}"`)
-}
-
 async function sessionFacts(
   { identity, session }: DashboardRequester,
   { authority, version }: Dashboard,
@@ -214,7 +184,7 @@ function createLink({ identity, session }: DashboardRequester, { sessions, log }
 }
 
 function onSessions(verb: string): Attributes {
-  return { kind: 'path', verb, path: `${apiRoot}sessions` }
+  return { kind: 'path', verb, path: `${dashboardApiRoot}sessions` }
 }
 
 function onNode(name: string, what: { readonly group: string; readonly subresource: string }): Attributes {

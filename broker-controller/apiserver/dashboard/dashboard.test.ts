@@ -14,6 +14,7 @@ import { usageBoard } from '../../usage/usage-board.ts'
 import { openAuthorizer } from '../access/authorizer.ts'
 import { openDashboard } from './dashboard.ts'
 import { dashboardFleet } from './dashboard-fleet.ts'
+import { servedDashboard } from './dashboard-requests.ts'
 import { secretDigest } from './dashboard-sessions.ts'
 
 type Test = Parameters<typeof quietLog>[0] & { teardown(end: () => Promise<unknown>): void }
@@ -53,7 +54,7 @@ async function aDashboard(t: Test, bindings: readonly ClusterRoleBinding[] = [])
     authority: () => ({ trusted: 'PEM', caHash: 'sha256:00', server: 'https://pi:6443' }),
     files: { answer: async () => undefined },
   })
-  const api = await startApi({ log, over: { store, access, dashboard } })
+  const api = await startApi({ log, over: { store, access, dashboard: servedDashboard(dashboard) } })
   const stopping = new AbortController()
   const running = fleet.run(stopping.signal)
   t.teardown(async () => {
