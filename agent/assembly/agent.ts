@@ -16,7 +16,7 @@ import { leaseManager } from '../node/registration/lease-manager.ts'
 import { nodeEvents } from '../node/status/node-event.ts'
 import { runtimeHealth, runtimeView } from '../node/status/runtime-health.ts'
 import { agentCounters } from '../usage/agent-counters.ts'
-import { type AgentBoard, agentBoard } from './board.ts'
+import { type AgentBoard, openBoard } from './board.ts'
 import { assembleContainers } from './containers.ts'
 import { assembleLocalEndpoint } from './local-endpoint.ts'
 import { type AgentMachine, openMachine } from './machine.ts'
@@ -61,7 +61,8 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const { dataDir, root } = request
   const { nodeName } = identity
   const { boot, clock, inventory, kernel, random, volumes, watch } = machine
-  const board = agentBoard()
+  const { clockFor } = watch
+  const { board, write } = openBoard()
   const counters = agentCounters()
   const goodbye = farewell({ root, board, clock })
   const link = openApiLink(identity, machine)
@@ -83,28 +84,25 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const imageDirectory = () => health.info()?.rootDirectory
   const containers = assembleContainers({ root, volumes, engine, imageDirectory, kernel, event, clock, log })
   const { runtime } = containers
-  const engineHealth = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, writes: board })
-  const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
-  const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, counters, log }
+  const engineHealth = runtimeHealth({ runtime, clock: clockFor('runtime-health'), log, writes: write('runtime') })
+  const staticPods = await readStaticPods({ write, configuration, nodeName, event, watch, log })
+  const places = { root, dataDir, request, configuration, nodeName }
+  const shared = { ...places, board, write, machine, controlPlane, event, counters, log }
   const network = await assembleNetwork({ ...shared, ...ground, controllerUrls, engine, link })
   const { disk, orders, claims, loops: volumeLoops } = assembleVolumes({ ...shared, api: link.api })
   const pods = assemblePods({ ...shared, disk, runtime, api: link.api, isolation: network.isolation })
-  const pressure = assemblePressure({ ...shared, containers, pods, claims, clock, clockFor: watch.clockFor })
-  const { podNetworkProblem } = engine
-  const machineHealth = await assembleMachineHealth({ ...shared, health, podNetworkProblem })
+  const pressure = assemblePressure({ ...shared, containers, pods, claims, clock, clockFor })
+  const machineHealth = await assembleMachineHealth({ ...shared, health, podNetworkProblem: engine.podNetworkProblem })
   const shutdown = await assembleShutdown({ ...shared, pods, goodbye })
   const status = assembleNodeStatus({
     ...shared,
     inventory,
     addresses: addressesOf(shared, board),
     rebooted: boot.rebooted,
-    clock: watch.clockFor('node-status'),
+    clock: clockFor('node-status'),
     random,
   })
-  const lease: Loop = {
-    name: 'lease',
-    run: leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }).run,
-  }
+  const lease: Loop = { name: 'lease', run: leaseManager({ controlPlane, clock: clockFor('lease'), random }).run }
   const membership = assembleMembership({ ...shared, identity, status, pods, volumePools: disk.pools, link })
   const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
   const {

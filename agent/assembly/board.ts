@@ -1,6 +1,6 @@
 /**
- * The cells at which the agent's loops meet. Each cell has one writer. A loop names what it reads and writes in its needs
- * (`reads`, `writes`), so that loops are built in any order and none holds another one. A cell for each IP family belongs to the table of its
+ * The cells at which the agent's loops meet. Each cell has one writer, which is handed its write end once; all others read the board. A loop names
+ * what it reads and writes in its needs (`reads`, `writes`), so that loops are built in any order and none holds another one. A cell for each IP family belongs to the table of its
  * rules in the kernel, `ip bramble` or `ip6 bramble`; those of IPv6 are undefined while pods of this node have no IPv6 addresses.
  */
 import { isDeepStrictEqual } from 'node:util'
@@ -11,7 +11,7 @@ import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Pool } from '../../api/storage/pools.ts'
 import { type ByFamily, byFamily } from '../../api/text/ip-address.ts'
-import { type Cell, cell } from '../../daemon/cell.ts'
+import { type Cell, cell, type Reader } from '../../daemon/cell.ts'
 import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
 import type { NetworkObstacle } from '../network/gate/network-obstacle.ts'
 import type { HostPortRules } from '../network/host-ports/host-port-rules.ts'
@@ -28,7 +28,7 @@ import { isSameRuntime, type RuntimeState, unknownRuntime } from '../node/status
 import type { NodeDriver } from '../pods/volumes/csi/node-drivers.ts'
 import type { Departing } from '../shutdown/departure.ts'
 
-export type AgentBoard = {
+export type AgentCells = {
   /** Written by eviction; undefined until the signals were read once. Read by node status and pod admission. */
   readonly pressures: Cell<readonly PressureType[] | undefined>
   /** Written by eviction: images have a filesystem of their own. Read by the storage limits. */
@@ -97,7 +97,7 @@ export type AgentBoard = {
   readonly nameRules: Cell<RuleSet | undefined>
   /** Written by the publisher of names in the house. Read by the network manager. */
   readonly mdnsRules: ByFamily<Cell<RuleSet | undefined>>
-  /** Written by the reception of policies, and by a pod that has waited for them in vain. Read by policies, and before a pod starts. */
+  /** Written by the reception of policies. Read by policies, and before a pod starts. */
   readonly policies: Cell<ReceivedPolicies>
   /** Written by pods, with the address of each. Read by policies. */
   readonly localPods: Cell<LocalPods>
@@ -118,7 +118,32 @@ export type AgentBoard = {
   readonly volumesInUse: Cell<readonly string[] | undefined>
 }
 
-export function agentBoard(): AgentBoard {
+/** The cells as everyone may read them. */
+export type AgentBoard = { readonly [Name in keyof AgentCells]: ReadEnd<AgentCells[Name]> }
+type ReadEnd<T> =
+  T extends Cell<infer Value> ? Reader<Value> : T extends ByFamily<infer One> ? ByFamily<ReadEnd<One>> : never
+
+/** The write ends of these cells, each of which is handed out once. Throws for a cell that has a writer. */
+export type WriteEnds = <Name extends keyof AgentCells>(...names: readonly Name[]) => Pick<AgentCells, Name>
+
+/** For an agent: the board, and the write ends of its cells. */
+export function openBoard(): { readonly board: AgentBoard; readonly write: WriteEnds } {
+  const cells = agentBoard()
+  return { board: cells, write: writeEnds(cells) }
+}
+
+export function writeEnds(cells: AgentCells): WriteEnds {
+  const taken = new Set<keyof AgentCells>()
+  return (...names) => {
+    for (const name of names) {
+      if (taken.has(name)) throw new Error(`The cell ${name} of the board has a writer already`)
+      taken.add(name)
+    }
+    return cells
+  }
+}
+
+export function agentBoard(): AgentCells {
   return {
     pressures: cell<readonly PressureType[] | undefined>(
       undefined,

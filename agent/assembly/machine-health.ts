@@ -18,13 +18,14 @@ import { startCounter } from '../health/restarts.ts'
 import { fleetNetworkReading } from '../network/gate/network-obstacle.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import type { RuntimeHealth } from '../node/status/runtime-health.ts'
-import type { AgentBoard } from './board.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
 export type MachineHealthParts = {
   readonly request: RunRequest
   readonly configuration: AgentConfiguration
   readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly machine: AgentMachine
   readonly health: RuntimeHealth
   readonly podNetworkProblem: () => Promise<string | undefined>
@@ -33,7 +34,7 @@ export type MachineHealthParts = {
 }
 
 export async function assembleMachineHealth(parts: MachineHealthParts): Promise<readonly Loop[]> {
-  const { request, configuration, board, machine, health, event, log } = parts
+  const { request, configuration, board, write, machine, health, event, log } = parts
   const { boot, clock, kernel, sensors, watch } = machine
   const { knownTime, controllerClock } = machine.date
   const { dataDir, root } = request
@@ -82,7 +83,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
     clock: watch.clockFor('machine-health'),
     log,
     recordEvent: event,
-    writes: board,
+    writes: write('machineHealth'),
   })
   const docker = dockerKeeper({
     silence: health.silence,

@@ -34,7 +34,7 @@ import type { NodeStatusManager } from '../node/status/node-status-manager.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
 import { mirrorManager } from '../pods/static/mirror-manager.ts'
 import type { AgentCounters } from '../usage/agent-counters.ts'
-import type { AgentBoard } from './board.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
 export type MembershipParts = {
@@ -43,6 +43,7 @@ export type MembershipParts = {
   readonly configuration: AgentConfiguration
   readonly identity: AgentIdentity
   readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly machine: AgentMachine
   readonly controlPlane: MqttControlPlane
   readonly status: NodeStatusManager
@@ -92,7 +93,8 @@ export type Membership = {
 }
 
 export function assembleMembership(parts: MembershipParts): Membership {
-  const { configuration, identity, board, machine, controlPlane, pods, link, log } = parts
+  const { configuration, identity, board, write, machine, controlPlane, pods, link, log } = parts
+  const { rebootRequest, agentRelease } = write('rebootRequest', 'agentRelease')
   const { clock, date, random } = machine
   const { controllerClock } = date
   const { nodeName } = identity
@@ -107,8 +109,8 @@ export function assembleMembership(parts: MembershipParts): Membership {
     desired(message) {
       pods.desired(message)
       mirrors.desired(message)
-      board.rebootRequest.set(message.reboot)
-      board.agentRelease.set({ release: message.agent })
+      rebootRequest.set(message.reboot)
+      agentRelease.set({ release: message.agent })
     },
     accepted: controlPlane.reportEverything,
     clock,

@@ -6,19 +6,20 @@ import { machineServers } from '../adapters/kernel/host-resolver.ts'
 import { nodeDnsHost } from '../adapters/network/node-dns-address.ts'
 import { upstreamSockets } from '../adapters/network/upstream-sockets.ts'
 import { nameServer } from '../network/names/name-server.ts'
-import type { AgentBoard } from './board.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
 export type NameParts = {
   readonly root: string
   readonly nodeName: string
   readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly machine: Pick<AgentMachine, 'watch' | 'clock' | 'random'>
   readonly log: Log
 }
 
 /** The loop does nothing while the fleet has no network of its own. */
-export function assembleNames({ root, nodeName, board, machine, log }: NameParts): Loop {
+export function assembleNames({ root, nodeName, board, write, machine, log }: NameParts): Loop {
   const { clock, random, watch } = machine
   return nameServer({
     nodeName,
@@ -26,7 +27,7 @@ export function assembleNames({ root, nodeName, board, machine, log }: NameParts
     sockets: upstreamSockets(),
     servers: machineServers(root, clock),
     reads: board,
-    writes: board,
+    writes: write('nameProblem', 'namesTried', 'nameRules'),
     clock: watch.clockFor('name-server'),
     random,
     randomId: () => randomInt(65_536),

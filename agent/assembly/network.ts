@@ -53,7 +53,7 @@ import { keyReport } from '../network/wireguard/key-report.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
-import type { AgentBoard } from './board.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 import type { ApiLink } from './membership.ts'
 import { assembleNames } from './names.ts'
@@ -95,6 +95,7 @@ export type NetworkParts = NetworkGround & {
   /** URLs of the controllers: their API and MQTT. */
   readonly controllerUrls: () => readonly string[]
   readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly machine: Pick<AgentMachine, 'watch' | 'clock' | 'random'>
   readonly engine: Pick<DockerRuntime, 'adjustPodNetwork'>
   readonly link: Pick<ApiLink, 'api' | 'credentials'>
@@ -111,13 +112,14 @@ export type AssembledNetwork = {
 
 /** Resolves when the cells have what the checkpoint has: before pods start. */
 export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNetwork> {
-  const { root, dataDir, nodeName, board, machine, engine, log, owner } = parts
+  const { root, dataDir, nodeName, board, write, machine, engine, log, owner } = parts
   const { clockFor } = machine.watch
+  const received = write('fleetNetwork', 'serviceStates', 'fleetNetworkCurrent')
   const reception = networkReception({
     writes: {
-      networkMessage: board.fleetNetwork,
-      serviceStates: board.serviceStates,
-      networkCurrent: board.fleetNetworkCurrent,
+      networkMessage: received.fleetNetwork,
+      serviceStates: received.serviceStates,
+      networkCurrent: received.fleetNetworkCurrent,
     },
     checkpoint: networkCheckpoint(networkCheckpointPath(dataDir), log),
     clock: clockFor('network-reception'),
@@ -127,7 +129,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   const gate = gateOf(parts)
   await gate.load()
   const policies = policyReception({
-    writes: board,
+    writes: write('policies'),
     checkpoint: policyCheckpoint(networkCheckpointPath(dataDir), log),
     clock: clockFor('policy-reception'),
     log,
@@ -145,7 +147,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       hasIPv6: parts.hasIPv6,
       ipv6Forwarding: parts.ipv6Forwarding,
       reads: board,
-      writes: board,
+      writes: write('peerRules', 'podLink', 'networkConditions', 'routesApplied', 'podsMayMove'),
       clock: clockFor('peers'),
       log,
     },
@@ -161,17 +163,23 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     reception.network(message)
     gate.received()
   }
+  const { policyRules, policiesReady } = write('policyRules', 'policiesReady')
   const policyLoops = ipFamilies.map((family) =>
     policyManager({
       family: ruleFamilies[family],
       reads: board,
-      writes: { policyRules: board.policyRules[family], policiesReady: board.policiesReady[family] },
+      writes: { policyRules: policyRules[family], policiesReady: policiesReady[family] },
       clock: clockFor(family === 'IPv4' ? 'policies' : 'policies-ipv6'),
     }),
   )
   return {
     listener: { network, services, networkOff, policies: policies.policies, policiesOff: policies.policiesOff },
-    isolation: podIsolation({ reads: board, writes: board, clock: machine.clock }),
+    isolation: podIsolation({
+      reads: board,
+      writes: write('localPods'),
+      closePolicies: policies.close,
+      clock: machine.clock,
+    }),
     loops: [
       reception,
       gate,
@@ -193,13 +201,13 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
 }
 
 /** Whether this machine takes part in the network of the fleet. */
-function gateOf({ root, dataDir, board, machine, log, owner }: NetworkParts): NetworkGate {
+function gateOf({ root, dataDir, board, write, machine, log, owner }: NetworkParts): NetworkGate {
   const claim = () => owner.claim().then(() => undefined, takenBy)
   return networkGate({
     machine: { claim, toolProblem: () => networkToolProblem(), routes: () => readAllRoutes(root) },
     saved: obstacleFile(networkCheckpointPath(dataDir), log),
     reads: board,
-    writes: board,
+    writes: write('networkMessage', 'networkCurrent', 'networkObstacle'),
     clock: machine.watch.clockFor('network-gate'),
     log,
   })
@@ -218,14 +226,14 @@ function portGuard({ root, nodeName, board, machine, log }: NetworkParts): Loop 
 }
 
 /** The addresses of load balancers that this node answers for. */
-function loadBalancers({ root, nodeName, board, machine, controlPlane, event, log, owner }: NetworkParts): Loop {
+function loadBalancers({ root, nodeName, board, write, machine, controlPlane, event, log, owner }: NetworkParts): Loop {
   return balancerManager(
     {
       host: ownedBalancers(balancerHost(root), owner),
       isConnected: () => controlPlane.connected,
       event,
       reads: board,
-      writes: board,
+      writes: write('balancerRules'),
       clock: machine.watch.clockFor('load-balancers'),
       log,
     },
@@ -234,24 +242,34 @@ function loadBalancers({ root, nodeName, board, machine, controlPlane, event, lo
 }
 
 /** Rules of host ports, and flows to them. */
-function hostPortLoops({ board, machine, log }: NetworkParts): readonly Loop[] {
+function hostPortLoops({ board, write, machine, log }: NetworkParts): readonly Loop[] {
   const { clockFor } = machine.watch
   const flows = byFamily((family) => conntrackFlows(ruleFamilies[family]))
   return [
-    hostPortManager({ reads: board, writes: board, clock: clockFor('host-ports') }),
+    hostPortManager({ reads: board, writes: write('hostPortRules'), clock: clockFor('host-ports') }),
     hostPortCleaner({ flows, isOwn: hasOwnAddress, reads: board, clock: clockFor('udp-flows-host-ports'), log }),
   ]
 }
 
 /** Proofs of the addresses of nodes. */
-function addressProbes({ root, dataDir, nodeName, board, link, machine, log, owner }: NetworkParts): ProbeManager {
+function addressProbes({
+  root,
+  dataDir,
+  nodeName,
+  board,
+  write,
+  link,
+  machine,
+  log,
+  owner,
+}: NetworkParts): ProbeManager {
   return probeManager({
     nodeName,
     host: probeHost(root, owner.claim),
     credentials: link.credentials.get,
     checkpoint: addressCheckpoint(networkCheckpointPath(dataDir), log),
     reads: board,
-    writes: board,
+    writes: write('addressProofs'),
     clock: machine.watch.clockFor('address-probes'),
     random: machine.random,
     log,
@@ -259,13 +277,13 @@ function addressProbes({ root, dataDir, nodeName, board, link, machine, log, own
 }
 
 /** The names of this node in the house. */
-function publishedNames({ root, nodeName, board, configuration, machine, log }: NetworkParts): Loop {
+function publishedNames({ root, nodeName, board, write, configuration, machine, log }: NetworkParts): Loop {
   const needs = {
     nodeName,
     host: mdnsHost(root),
     nodeAddress: () => board.nodeStatus.get()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
     reads: board,
-    writes: board,
+    writes: write('mdnsRules'),
     clock: machine.watch.clockFor('mdns'),
     random: machine.random,
     log,

@@ -12,10 +12,11 @@ import type { NodeEvent } from '../node/status/node-event.ts'
 import { type NodeStatusManager, nodeStatusManager } from '../node/status/node-status-manager.ts'
 import { runtimeView } from '../node/status/runtime-health.ts'
 import { deviceCapacity } from '../pods/containers/devices.ts'
-import type { AgentBoard } from './board.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
 
 export type NodeStatusParts = {
   readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly configuration: AgentConfiguration
   readonly nodeName: string
   readonly inventory: Inventory
@@ -38,7 +39,7 @@ export function assembleNodeStatus(parts: NodeStatusParts): NodeStatusManager {
       addresses,
       devices: async () => deviceCapacity(await findDevices(configuration.devices)),
       reads: { ...board, runtime: runtimeView(board.runtime, clock) },
-      writes: board,
+      writes: parts.write('nodeStatus'),
       controlPlane,
       event,
       clock,

@@ -9,11 +9,12 @@ import type { NodeEvent } from '../node/status/node-event.ts'
 import { podGarbageCollector } from '../pods/garbage/garbage-collector.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
 import type { AgentCounters } from '../usage/agent-counters.ts'
-import type { AgentBoard } from './board.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
 import type { Containers } from './containers.ts'
 
 export type PressureParts = {
   readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly configuration: AgentConfiguration
   readonly containers: Containers
   readonly pods: Pick<PodManager, 'active' | 'stopped' | 'endPod' | 'needOf'>
@@ -28,7 +29,7 @@ export type PressureParts = {
 }
 
 export function assemblePressure(parts: PressureParts): readonly Loop[] {
-  const { board, configuration, containers, pods, event, counters, claims, clock, clockFor, log } = parts
+  const { board, write, configuration, containers, pods, event, counters, claims, clock, clockFor, log } = parts
   const { runtime, signals, usage } = containers
   const garbage = podGarbageCollector({ runtime, pods, signals, event, clock, log }, configuration.garbage)
   const eviction = evictionManager(
@@ -42,7 +43,7 @@ export function assemblePressure(parts: PressureParts): readonly Loop[] {
       evicted: counters.evicted,
       clock: clockFor('eviction'),
       log,
-      writes: board,
+      writes: write('pressures', 'imagesApart'),
     },
     {
       thresholds: [...configuration.evictionHard, ...configuration.evictionSoft],

@@ -10,7 +10,7 @@ import type { RuleSet } from '../network/rule-set.ts'
 import type { NetworkParts } from './network.ts'
 
 /** The loops that keep both tables as the parts of the network want them. */
-export function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: NetworkParts): readonly Loop[] {
+export function ruleLoops({ board, write, machine, owner, ipv6, ipv6Table, log }: NetworkParts): readonly Loop[] {
   const { clockFor } = machine.watch
   // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
   const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
@@ -19,6 +19,7 @@ export function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: Netwo
     IPv6: ipv6Table,
   }
   const { peerRules, serviceRules, balancerRules, mdnsRules, policyRules, hostPortRules } = board
+  const { ruleProblem, appliedRules } = write('ruleProblem', 'appliedRules')
   return ipFamilies.map((family) => {
     const others: readonly ByFamily<Reader<RuleSet | undefined>>[] = [mdnsRules, policyRules, hostPortRules]
     // The name server has an IPv4 address only.
@@ -31,7 +32,7 @@ export function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: Netwo
         rulesCurrent: board.rulesCurrent[family],
         policiesReady: board.policiesReady[family],
       },
-      writes: { ruleProblem: board.ruleProblem[family], appliedRules: board.appliedRules[family] },
+      writes: { ruleProblem: ruleProblem[family], appliedRules: appliedRules[family] },
       clock: clockFor(family === 'IPv4' ? 'network' : 'network-ipv6'),
       log,
     })

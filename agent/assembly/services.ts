@@ -11,7 +11,7 @@ import { healthCheckManager } from '../network/services/health-check-manager.ts'
 import { openServiceManager } from '../network/services/service-manager.ts'
 import { silenceManager } from '../network/services/silence-manager.ts'
 import type { ControlPlane } from '../node/connection/control-plane.ts'
-import type { AgentBoard } from './board.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
 export type ServiceParts = {
@@ -20,6 +20,7 @@ export type ServiceParts = {
   /** URLs of the controllers: their API and MQTT. */
   readonly controllerUrls: () => readonly string[]
   readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly machine: Pick<AgentMachine, 'watch'>
   readonly controlPlane: Pick<ControlPlane, 'connected'>
   readonly log: Log
@@ -27,17 +28,18 @@ export type ServiceParts = {
 
 /** Resolves when the cells have the rules of what the checkpoint has. Loops of IPv6 do nothing while the fleet has none. */
 export async function serviceLoops(parts: ServiceParts): Promise<readonly Loop[]> {
-  const { root, nodeName, controllerUrls, board, machine, controlPlane, log } = parts
+  const { root, nodeName, controllerUrls, board, write, machine, controlPlane, log } = parts
   const { clockFor } = machine.watch
+  const writes = write('serviceRules', 'rulesCurrent')
   const ofFamily = async (family: IPFamily) => {
     const rules = ruleFamilies[family]
     const suffix = family === 'IPv4' ? '' : '-ipv6'
-    const { serviceRules, rulesCurrent, appliedRules, silentNodes } = cellsOf(board, family)
+    const { serviceRules, appliedRules, silentNodes } = cellsOf(board, family)
     return [
       await openServiceManager({
         ...{ nodeName, controllerUrls, family: rules },
         reads: { ...board, silentNodes },
-        writes: { serviceRules, rulesCurrent },
+        writes: { serviceRules: writes.serviceRules[family], rulesCurrent: writes.rulesCurrent[family] },
         clock: clockFor(`services${suffix}`),
       }),
       flowCleaner({
@@ -56,7 +58,7 @@ export async function serviceLoops(parts: ServiceParts): Promise<readonly Loop[]
       probe: nodeProbe({ root }),
       isConnected: () => controlPlane.connected,
       reads: board,
-      writes: board,
+      writes: write('silentNodes'),
       clock: clockFor('silent-nodes'),
       log,
     }),
@@ -70,10 +72,9 @@ export async function serviceLoops(parts: ServiceParts): Promise<readonly Loop[]
   ]
 }
 
-function cellsOf({ serviceRules, rulesCurrent, appliedRules, silentNodes }: AgentBoard, family: IPFamily) {
+function cellsOf({ serviceRules, appliedRules, silentNodes }: AgentBoard, family: IPFamily) {
   return {
     serviceRules: serviceRules[family],
-    rulesCurrent: rulesCurrent[family],
     appliedRules: appliedRules[family],
     silentNodes: silentNodes[family],
   }

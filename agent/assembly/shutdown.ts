@@ -13,7 +13,7 @@ import { type GoingDown, goingDownAt, type StoppablePods } from '../shutdown/dep
 import { type Goodbye, goodbyeFor } from '../shutdown/goodbye.ts'
 import { rebootManager } from '../shutdown/reboot-manager.ts'
 import { shutdownManager } from '../shutdown/shutdown-manager.ts'
-import type { AgentBoard } from './board.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
 /** The leave message: why the node leaves, and when it is expected back. */
@@ -40,6 +40,7 @@ export type ShutdownParts = {
   readonly dataDir: string
   readonly configuration: AgentConfiguration
   readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly machine: AgentMachine
   readonly controlPlane: MqttControlPlane
   readonly pods: StoppablePods
@@ -49,7 +50,7 @@ export type ShutdownParts = {
 }
 
 export async function assembleShutdown(parts: ShutdownParts): Promise<readonly Loop[]> {
-  const { root, dataDir, configuration, board, machine, controlPlane, pods, goodbye, event, log } = parts
+  const { root, dataDir, configuration, board, write, machine, controlPlane, pods, goodbye, event, log } = parts
   const { boot, clock, date, inventory, random, sensors, watch } = machine
   const uptimeMs = () => sensors.time().uptimeMs
   const bootTime = await openBootTime({
@@ -58,7 +59,7 @@ export async function assembleShutdown(parts: ShutdownParts): Promise<readonly L
     isConnected: () => controlPlane.connected,
     uptimeMs,
     clock,
-    writes: board,
+    writes: write('bootMs'),
   })
   const shutdown = shutdownManager(
     {
@@ -73,7 +74,7 @@ export async function assembleShutdown(parts: ShutdownParts): Promise<readonly L
       random,
       log,
       recordEvent: event,
-      writes: board,
+      writes: write('shutdownConditions', 'goingDown', 'departureReported'),
     },
     configuration.shutdown,
   )

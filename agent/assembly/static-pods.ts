@@ -6,10 +6,10 @@ import { manifestFolder } from '../adapters/disk/manifest-folder.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { staticPodManager } from '../pods/static/static-pod-manager.ts'
-import type { AgentBoard } from './board.ts'
+import type { WriteEnds } from './board.ts'
 
 export type StaticPodParts = {
-  readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly configuration: AgentConfiguration
   readonly nodeName: string
   readonly event: (event: NodeEvent) => void
@@ -19,16 +19,17 @@ export type StaticPodParts = {
 
 /** Resolves after the folder was read once, so that static pods are known before pods are admitted or removed. */
 export async function readStaticPods(parts: StaticPodParts): Promise<readonly Loop[]> {
-  const { board, configuration, nodeName, event, watch, log } = parts
+  const { write, configuration, nodeName, event, watch, log } = parts
+  const read = write('staticPods').staticPods
   const { staticPodPath, fileCheckMs } = configuration
   if (staticPodPath === '') {
-    board.staticPods.set([])
+    read.set([])
     return []
   }
   const staticPods = staticPodManager(
     {
       folder: manifestFolder(staticPodPath),
-      onChange: board.staticPods.set,
+      onChange: read.set,
       warn: (reason, message) => event({ type: 'Warning', reason, message }),
       clock: watch.clockFor('static-pods'),
       log,

@@ -14,7 +14,7 @@ import type { ControlPlane, ControlPlaneListener } from '../node/connection/cont
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { csiNodeReport } from '../pods/volumes/csi/csi-node-report.ts'
 import { type VolumeOrders, volumeOrders } from '../pods/volumes/volume-orders.ts'
-import type { AgentBoard } from './board.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
 export type VolumeParts = {
@@ -26,6 +26,7 @@ export type VolumeParts = {
   readonly controlPlane: ControlPlane
   readonly event: (event: NodeEvent) => void
   readonly board: AgentBoard
+  readonly write: WriteEnds
   readonly log: Log
 }
 
@@ -36,7 +37,7 @@ export function assembleVolumes(parts: VolumeParts): {
   readonly claims: () => Promise<readonly ClaimSpace[]>
   readonly loops: readonly Loop[]
 } {
-  const { machine, configuration, controlPlane, event, board, log } = parts
+  const { machine, configuration, controlPlane, event, board, write, log } = parts
   const { volumes, watch } = machine
   const csi = assembleCsi(parts)
   const disk = volumeStore(volumes, { ...configuration, csi: csi.volumes })
@@ -47,7 +48,7 @@ export function assembleVolumes(parts: VolumeParts): {
     stores: knownStores(volumes.dataDirectory),
     controlPlane,
     event,
-    writes: board,
+    writes: write('pools'),
     clock: watch.clockFor('volume-orders'),
     log,
   })
@@ -58,7 +59,7 @@ export function assembleVolumes(parts: VolumeParts): {
   return { disk, orders, claims, loops: csi.loops }
 }
 
-function assembleCsi({ root, nodeName, api, machine, board, log }: VolumeParts): {
+function assembleCsi({ root, nodeName, api, machine, board, write, log }: VolumeParts): {
   readonly volumes: CsiVolumes
   readonly loops: readonly Loop[]
 } {
@@ -66,14 +67,14 @@ function assembleCsi({ root, nodeName, api, machine, board, log }: VolumeParts):
   const kubeletDirectory = join(root, 'var/lib/kubelet')
   const registry = csiRegistry({
     kubeletDirectory,
-    writes: board,
+    writes: write('csiDrivers'),
     open: () => volumes.open(),
     release: () => volumes.release(),
     clock: watch.clockFor('csi-drivers'),
     log,
   })
   const { dataDirectory: agent } = folders
-  const volumes = csiVolumes({ kubeletDirectory, agent, driver: registry.driver, writes: board, log })
+  const volumes = csiVolumes({ kubeletDirectory, agent, driver: registry.driver, writes: write('volumesInUse'), log })
   const report = csiNodeReport({ reads: board, api, clock: watch.clockFor('csi-node'), log }, nodeName)
   return { volumes, loops: [registry, report] }
 }

@@ -1,6 +1,6 @@
 /** The agent of a machine of the world: its loops over simulated Docker, disk and network. */
 import { mqttControlPlane } from '../../agent/adapters/mqtt/mqtt-control-plane.ts'
-import { agentBoard } from '../../agent/assembly/board.ts'
+import { agentBoard, writeEnds } from '../../agent/assembly/board.ts'
 import { assembleNodeStatus } from '../../agent/assembly/node-status.ts'
 import { assemblePressure } from '../../agent/assembly/pressure.ts'
 import { agentConfiguration, emptyAgentConfiguration } from '../../agent/configuration.ts'
@@ -65,7 +65,8 @@ export async function runSimulatedAgent(needs: AgentProgramNeeds): Promise<void>
   )
   const event = nodeEvents({ controlPlane, clock }, nodeName)
   const pods = podsOf(needs, board, controlPlane)
-  const shared = { board, configuration, nodeName, controlPlane, event, clock, random, log }
+  const write = writeEnds(board)
+  const shared = { board, write, configuration, nodeName, controlPlane, event, clock, random, log }
   const status = assembleNodeStatus({
     ...shared,
     inventory,
@@ -84,7 +85,7 @@ export async function runSimulatedAgent(needs: AgentProgramNeeds): Promise<void>
     run: (signal: AbortSignal) => controlPlane.run({ ...listener, connected: status.update }, signal),
   }
   const lease = { name: 'lease', run: leaseManager({ controlPlane, clock, random }).run }
-  const engineHealth = runtimeHealth({ runtime, clock, log, writes: board })
+  const engineHealth = runtimeHealth({ runtime, clock, log, writes: write('runtime') })
   log.info('Agent starts', { bootID, files: disk.read('desired.json') === undefined ? 'none' : 'a checkpoint' })
   await runLoops([connect, ...loops, ...pressure, engineHealth, status, lease, pods], new AbortController().signal, log)
 }

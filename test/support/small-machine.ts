@@ -12,7 +12,7 @@ import { volumeStore } from '../../agent/adapters/disk/volume-store.ts'
 import { dockerRuntime } from '../../agent/adapters/docker/docker-runtime.ts'
 import { readInventory } from '../../agent/adapters/kernel/host-inventory.ts'
 import { kernelLog } from '../../agent/adapters/kernel/kernel-log.ts'
-import { agentBoard } from '../../agent/assembly/board.ts'
+import { agentBoard, writeEnds } from '../../agent/assembly/board.ts'
 import { assembleContainers } from '../../agent/assembly/containers.ts'
 import { assembleNodeStatus } from '../../agent/assembly/node-status.ts'
 import { assemblePressure } from '../../agent/assembly/pressure.ts'
@@ -107,7 +107,7 @@ export async function smallMachine(
     pressures: () => board.pressures.get() ?? [],
   })
   const pods = node.manager
-  const shared = { board, configuration, event, log }
+  const shared = { board, write: writeEnds(board), configuration, event, log }
   const pressure = assemblePressure({
     ...shared,
     counters: agentCounters(),

@@ -13,7 +13,7 @@ import type { RuleSet } from '../rule-set.ts'
 import { type LocalPods, podIsolation } from './pod-isolation.ts'
 import { policyManager } from './policy-manager.ts'
 import type { PolicyRules } from './policy-rules.ts'
-import type { ReceivedPolicies } from './received-state.ts'
+import { closedPolicies, type ReceivedPolicies } from './received-state.ts'
 
 const deny: PoliciesMessage = {
   ...{ epoch: 'e', version: 1, namespaces: ['shop'], sets: [] },
@@ -34,7 +34,9 @@ function world(given: ReceivedPolicies) {
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
   const networkObstacle = cell<unknown>(undefined)
   const reads = { policies, localPods, networkMessage, networkObstacle, policyRules, appliedRules, hostPortRules }
-  const isolation = podIsolation({ reads, writes: { localPods, policies }, clock })
+  // As the reception of policies does.
+  const closePolicies = () => policies.set(policies.get() ?? closedPolicies)
+  const isolation = podIsolation({ reads, writes: { localPods }, closePolicies, clock })
   const end = new AbortController()
   const managers = [
     hostPortManager({ reads, writes: { hostPortRules }, clock }),

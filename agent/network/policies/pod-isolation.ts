@@ -10,7 +10,7 @@ import type { WaitingReason } from '../../pods/record/pod-record.ts'
 import { type HostPortRules, portsOfIPv4, portsOfIPv6 } from '../host-ports/host-port-rules.ts'
 import type { RuleSet } from '../rule-set.ts'
 import type { LocalPod, PodHostPort, PodState, PolicyRules } from './policy-rules.ts'
-import { closedPolicies, type ReceivedPolicies } from './received-state.ts'
+import type { ReceivedPolicies } from './received-state.ts'
 
 /** `pods`: by UID. */
 export type LocalPods = {
@@ -29,7 +29,9 @@ export type PodIsolationNeeds = {
     /** undefined: the fleet has no network. */
     readonly hostPortRules: ByFamily<Reader<HostPortRules | undefined>>
   }
-  readonly writes: { readonly localPods: Cell<LocalPods>; readonly policies: Cell<ReceivedPolicies> }
+  readonly writes: { readonly localPods: Cell<LocalPods> }
+  /** Called for a pod that has waited for its policies in vain: without any that were received, all pods are closed. */
+  readonly closePolicies: () => void
   readonly clock: Clock
 }
 
@@ -41,7 +43,7 @@ export const policiesKnownMs = 30_000
 
 type Verdict = { readonly isReady: true } | { readonly isReady: false; readonly delay: WaitingReason }
 
-export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIsolation {
+export function podIsolation({ reads, writes, closePolicies, clock }: PodIsolationNeeds): PodIsolation {
   const { localPods } = writes
   const { policies } = reads
   const { policyRules, appliedRules, hostPortRules } = reads
@@ -103,7 +105,7 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
       const verdict = () => verdictOn(uid, isRouted, clock.monotonicMs() - sinceMs)
       // The controller publishes policies, or it would have announced that it does not.
       const isLate = clock.monotonicMs() - sinceMs >= policiesKnownMs
-      if (isLate && isRouted && policies.get() === undefined) writes.policies.set(closedPolicies)
+      if (isLate && isRouted) closePolicies()
       if (!verdict().isReady) await changeWithin(patienceMs, watched, () => verdict().isReady, clock)
       const found = verdict()
       if (found.isReady) {

@@ -51,6 +51,19 @@ test('what was saved is used at the start; a damaged file closes pods, and a mis
   t.equal(fresh.policies.get(), undefined)
 })
 
+test('all pods are closed while nothing was received, and what was received stays', async (t) => {
+  const { policies, loop } = reception(t)
+  await loop.load(false)
+  loop.close()
+  t.same(policies.get(), closedPolicies)
+  loop.policies(message(1))
+  loop.close()
+  t.same(policies.get(), message(1))
+  loop.policiesOff()
+  loop.close()
+  t.equal(policies.get(), 'none')
+})
+
 test('rules are saved within a second, addresses of peers within a minute, and nothing twice', async (t) => {
   const { disk, clock, loop, run } = reception(t)
   await loop.load(false)

@@ -27,6 +27,8 @@ export interface PolicyReception extends Loop {
   policies(message: PoliciesMessage): void
   /** The controller publishes no policies: the cell and the checkpoint are emptied. */
   policiesOff(): void
+  /** Where nothing was received, the cell gets policies with which all pods are closed. */
+  close(): void
 }
 
 /** A new rule is saved soon. Addresses of peers change with every pod of the fleet: a card is written for them once a minute at the most. */
@@ -82,6 +84,9 @@ export function policyReception({ writes, checkpoint, clock, log }: PolicyRecept
       if (policies.get() === 'none') return
       policies.set('none')
       wake.ring()
+    },
+    close() {
+      if (policies.get() === undefined) policies.set(closedPolicies)
     },
     async run(signal) {
       while (!signal.aborted) {
