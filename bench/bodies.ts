@@ -1,10 +1,10 @@
 /** Measures the event loop time of one hostile body. `--help` prints the usage. */
 import { type Identity, mastersGroup } from '../api/identity.ts'
-import { openAuthorizer } from '../broker-controller/apiserver/access/authorizer.ts'
+import { openAuthorizer } from '../broker-controller/apiserver/authorization/authorizer.ts'
+import { answerRequest } from '../broker-controller/apiserver/filters/answer-request.ts'
 import { serviceNetwork } from '../broker-controller/apiserver/handlers/service-network.ts'
-import { answerRequest } from '../broker-controller/apiserver/requests.ts'
 import { parseYamlBody } from '../broker-controller/apiserver/wire/yaml-body.ts'
-import { builtInKinds } from '../broker-controller/control-plane.ts'
+import { builtInKinds } from '../broker-controller/assembly/control-plane.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { usageBoard } from '../broker-controller/usage/usage-board.ts'

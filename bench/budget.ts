@@ -11,7 +11,7 @@ const row = {
   name: 'node dist/bench/budget.js',
   text: `Sends the largest objects that the limits allow, for each list and map of each kind and those made by hand, with each verb, and prints
 the slowest requests: the least CPU time of some runs, from the bytes of the body to the answer, with a store in memory. Exits with 1 if one
-holds the event loop for more than ${budgetMs} ms. broker-controller/budget.test.ts runs the most important cases.`,
+holds the event loop for more than ${budgetMs} ms. broker-controller/assembly/budget.test.ts runs the most important cases.`,
   options: {
     values: { value: 'N', help: 'values in a body', range: [1, 1_000_000], default: String(mostValues) },
     only: { value: 'TEXT', help: 'run the cases that have this in their names', defaultText: 'all' },

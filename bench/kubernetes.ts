@@ -1,5 +1,5 @@
 /** Compares the answers of Bramble's API with those of Kubernetes' own: see --help. */
-import { type ApiAccess, readKubeconfig } from '../broker-controller/kubeconfig.ts'
+import { type ApiAccess, readKubeconfig } from '../broker-controller/commands/connection/kubeconfig.ts'
 import { withKubeApiserver } from './api/kube-apiserver.ts'
 import { apiInputs } from './kubernetes/api-inputs.ts'
 import { answersTo, differences, inputSender } from './kubernetes/comparison.ts'

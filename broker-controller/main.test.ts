@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
 import { apiClient } from '../daemon/api-client.ts'
 import { testFolder } from '../daemon/testing/test-folder.ts'
-import { readKubeconfig } from './kubeconfig.ts'
+import { readKubeconfig } from './commands/connection/kubeconfig.ts'
 
 const program = fileURLToPath(new URL('./main.js', import.meta.url))
 

@@ -8,7 +8,7 @@ import { ConfigurationError, readConfigurationFile } from '../daemon/process/con
 import { exitCode } from '../daemon/process/exit-code.ts'
 import { version } from '../daemon/process/version.ts'
 import { openSystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
-import { runBrokerController } from './assembly.ts'
+import { runBrokerController } from './assembly/assembly.ts'
 import { backupCommand, restoreCommand } from './commands/backup-command.ts'
 import { brokerCommand } from './commands/broker-command.ts'
 import { certificatesCommand } from './commands/certificates-command.ts'
@@ -29,7 +29,7 @@ import {
   ControllerConfigurationSchema,
   controllerConfiguration,
   emptyControllerConfiguration,
-} from './configuration.ts'
+} from './configuration/configuration.ts'
 import { ForeignAuthorityError } from './replicas/foreign-authority.ts'
 import { LaterStoreError, SecretsKeyError } from './store/store.ts'
 

@@ -10,7 +10,7 @@ import { constants, gzip } from 'node:zlib'
 import { build } from 'esbuild'
 
 const compress = promisify(gzip)
-const source = 'broker-controller/page/browser'
+const source = 'dashboard/browser'
 
 /** What all files together weigh, as they are downloaded. */
 export type DashboardSize = { readonly files: number; readonly bytes: number }

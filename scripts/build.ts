@@ -48,7 +48,7 @@ const programs: readonly Program[] = [
     name: 'bramble-grpc',
     entry: { package: grpc, exports: ['Client', 'Metadata', 'connectivityState', 'credentials'] },
   },
-  { name: 'bramble-mqtt', entry: 'broker-controller/household/household-link.ts', alias: inNode },
+  { name: 'bramble-mqtt', entry: 'broker-controller/integrations/household/household-link.ts', alias: inNode },
 ]
 
 /**

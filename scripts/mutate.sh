@@ -25,7 +25,7 @@ version=9.6.1
 sample='' seed=1 decisions=''
 
 # Decisions about nodes, pods, pressure, leases, workloads, scheduling, access and admission are in these folders.
-decisionFolders='agent/(eviction|health|network|node|pods|shutdown)|broker-controller/(access|apiserver/(access|handlers|kinds|quota|webhooks)|broker/(inbox|mqtt|outbox)|controllers|scheduler)'
+decisionFolders='agent/(eviction|health|network|node|pods|shutdown)|broker-controller/(default-roles|apiserver/(authentication|authorization|flow-control|handlers|kinds|quota|webhooks)|broker/(inbox|mqtt|outbox)|controllers|scheduler)'
 # What waits, what reads or calls the outside, and what makes or reads bytes (as encoders do) is not a decision.
 notDecided="\b(async|await|Promise)\b|\.then\(|\bBuffer\b(?!\.byteLength)|from 'node:(?!(crypto|util)')"
 isDecision() { [[ $1 =~ ^($decisionFolders)/ ]] && ! grep --quiet --perl-regexp "$notDecided" "$1"; }
@@ -48,7 +48,7 @@ tools=$PWD/dist/tools/stryker
 
 if [ -n "$sample$decisions" ] && [ $# -eq 0 ]; then
   # Not the programs' entry points: their tests start the bundles.
-  mapfile -t withTests < <(git ls-files -- '*.test.ts' | grep -E '^(agent|api|broker-controller|certs|daemon)/' | sed 's/\.test\.ts$/.ts/')
+  mapfile -t withTests < <(git ls-files -- '*.test.ts' | grep -E '^(agent|api|broker-controller|certs|daemon|dashboard)/' | sed 's/\.test\.ts$/.ts/')
   mapfile -t withTests < <(for file in "${withTests[@]}"; do [ ! -f "$file" ] || [[ $file == */testing/* || $file == */main.ts ]] || echo "$file"; done)
   [ -z "$decisions" ] || mapfile -t withTests < <(for file in "${withTests[@]}"; do ! isDecision "$file" || echo "$file"; done)
   set -- "${withTests[@]}"

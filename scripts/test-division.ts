@@ -19,7 +19,7 @@ export type Source = { readonly imports: readonly SourceImport[]; readonly usesP
 /** `to` is a path from the repository's root, or the name of a package. */
 export type SourceImport = { readonly to: string; readonly typesOnly: boolean }
 
-const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'scripts', 'bench', 'sim', 'test']
+const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'dashboard', 'scripts', 'bench', 'sim', 'test']
 const starts = /^node:child_process$|^test\/support\/missing-parts\.ts$/
 
 /** Constants, settings with a default and what is under way can be read in a shared process. */

@@ -73,7 +73,7 @@ main() {
     fail 'Format or lint' 'npm run format fixes most of it; the rest is listed above.'
   shell_scripts
   step 'Types'
-  { node_modules/.bin/tsc && node_modules/.bin/tsc -p broker-controller/page; } ||
+  { node_modules/.bin/tsc && node_modules/.bin/tsc -p dashboard; } ||
     fail 'Types' 'The errors of the compiler are above.'
   build
   step 'Tests'

@@ -1,7 +1,7 @@
 /** Clients that reach two controllers through a HAProxy, with the configuration of docs/scale.md: its health checks find the one that answers. */
 import { test } from 'tap'
 import { freePort } from '../agent/testing/free-port.ts'
-import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
+import { readKubeconfig } from '../broker-controller/commands/connection/kubeconfig.ts'
 import { noEtcd } from './support/etcd.ts'
 import { startLoadBalancer, whyNoLoadBalancer } from './support/load-balancer.ts'
 import { startReplicas } from './support/replicas.ts'

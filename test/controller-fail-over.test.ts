@@ -1,7 +1,7 @@
 /** The controller that leads is killed or frozen: what was answered stays, and the fleet continues with another one. */
 import { request } from 'node:https'
 import { test } from 'tap'
-import { type ApiAccess, readKubeconfig } from '../broker-controller/kubeconfig.ts'
+import { type ApiAccess, readKubeconfig } from '../broker-controller/commands/connection/kubeconfig.ts'
 import { apiClient } from '../daemon/api-client.ts'
 import { systemClock } from '../daemon/clock.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'

@@ -11,7 +11,7 @@ import {
   ControllerConfigurationSchema,
   controllerConfiguration,
   emptyControllerConfiguration,
-} from '../broker-controller/configuration.ts'
+} from '../broker-controller/configuration/configuration.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const pages = [
@@ -25,7 +25,11 @@ const textOf = (page: string) => readFileSync(join(root, page), 'utf8')
 
 test('every path a page names exists', async (t) => {
   const named = pages.flatMap((page) =>
-    [...textOf(page).matchAll(/`((?:agent|api|broker-controller|certs|daemon|docs|scripts|systemd|test)\/[^`\s]*)`/g)]
+    [
+      ...textOf(page).matchAll(
+        /`((?:agent|api|broker-controller|certs|daemon|dashboard|docs|scripts|systemd|test)\/[^`\s]*)`/g,
+      ),
+    ]
       .map(([, path = '']) => path)
       .filter((path) => !/[A-Z]{3}|\*/.test(path))
       .map((path) => ({ page, path })),

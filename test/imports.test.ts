@@ -96,13 +96,13 @@ const wrong: readonly Wrong[] = [
     why: 'where the API and the broker meet, neither is known',
   },
   {
-    from: /^broker-controller\/page\//,
-    to: /^(?!api\/|broker-controller\/page\/|preact(\/|$)|@xterm\/)/,
+    from: /^dashboard\//,
+    to: /^(?!api\/|dashboard\/|preact(\/|$)|@xterm\/)/,
     why: 'the page runs in a browser: it shares types and rules with the programs, no code of Node.js',
   },
   {
     from: /^broker-controller\/(?!page\/)/,
-    to: /^broker-controller\/page\//,
+    to: /^dashboard\//,
     why: 'the programs serve the page as built files',
   },
   {
@@ -124,10 +124,10 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^mqtt-packet$/, at: /^(agent\/adapters\/mqtt\/|broker-controller\/broker\/mqtt[-/]|bench\/fleet\/)/ },
   {
     name: /^mqtt(\/|$)/,
-    at: /^agent\/adapters\/mqtt\/|^broker-controller\/household\/household-link\.ts$|\.test\.ts$|\/testing\//,
+    at: /^agent\/adapters\/mqtt\/|^broker-controller\/integrations\/household\/household-link\.ts$|\.test\.ts$|\/testing\//,
   },
   { name: /^ws$/, at: /^broker-controller\/apiserver\/streams\/web-socket\.ts$/ },
-  { name: /^(preact|@xterm)(\/|$)/, at: /^broker-controller\/page\/browser\// },
+  { name: /^(preact|@xterm)(\/|$)/, at: /^dashboard\/browser\// },
   { name: /^@grpc\/grpc-js$/, at: /^broker-controller\/store\/etcd\/etcd-(client|endpoints)\.ts$/ },
   { name: /^better-sqlite3$/, at: /^broker-controller\/store\/sqlite\/sqlite-[a-z]+\.ts$/ },
 ]
@@ -147,7 +147,7 @@ const podFloors: readonly (readonly string[])[] = [
 type Arrow = { readonly from: string; readonly to: string; readonly typesOnly: boolean }
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'scripts']
+const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'dashboard', 'scripts']
 const isTest = (path: string) => /\.test\.ts$|\/testing\//.test(path)
 
 const files = folders.flatMap((folder) =>

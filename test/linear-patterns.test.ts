@@ -10,7 +10,7 @@ import { test } from 'tap'
 import ts from 'typescript'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const folders = ['agent', 'api', 'broker-controller', 'certs', 'daemon']
+const folders = ['agent', 'api', 'broker-controller', 'certs', 'daemon', 'dashboard']
 
 /** Patterns for short texts alone, and what makes them short. */
 const forShortTexts: ReadonlyMap<string, string> = new Map([

@@ -19,7 +19,7 @@ const noPrograms = new Set(
 /** Scripts start these only where they are, or in another root. */
 const guarded = new Set(['sudo', 'systemctl', 'docker'])
 
-const sources = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'scripts', 'test']
+const sources = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'dashboard', 'scripts', 'test']
   .flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
   )
@@ -72,7 +72,7 @@ test('a script installs what it starts, or scripts/test.sh has installed it', as
 test('each package depends on what its program and its scripts start', async (t) => {
   const programs = {
     'bramble-agent': /^(agent|daemon|certs)\//,
-    'bramble-controller': /^(broker-controller|daemon|certs)\//,
+    'bramble-controller': /^(broker-controller|dashboard|daemon|certs)\//,
   }
   for (const [name, folders] of Object.entries(programs)) {
     const parts = typescript.filter((path) => folders.test(path) && !isForTests(path))

@@ -9,7 +9,7 @@ const maxFunctionLines = 100
 const maxFolderFiles = 25
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'scripts', 'bench', 'sim']
+const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'dashboard', 'scripts', 'bench', 'sim']
 const sources = folders
   .flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),

@@ -1,7 +1,7 @@
 /** The load of `api.ts`: what clients of the Kubernetes API do, over TLS on kept connections, and how long it takes. */
 import { Agent, type RequestOptions, request } from 'node:https'
 import { connect, type TLSSocket } from 'node:tls'
-import type { ApiAccess } from '../../broker-controller/kubeconfig.ts'
+import type { ApiAccess } from '../../broker-controller/commands/connection/kubeconfig.ts'
 
 export interface ApiLoad {
   /**

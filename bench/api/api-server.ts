@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readKubeconfig } from '../../broker-controller/kubeconfig.ts'
+import { readKubeconfig } from '../../broker-controller/commands/connection/kubeconfig.ts'
 import { startProgram } from '../../test/support/program.ts'
 import { type ApiLoad, apiLoad } from './api-load.ts'
 

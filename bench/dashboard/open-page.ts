@@ -1,12 +1,12 @@
 /** Measures what an open page of the dashboard costs a controller. `--help` prints the usage. */
 import { administrator } from '../../api/identity.ts'
 import { aLease, aNode, aPod } from '../../api/testing/builders.ts'
-import { openAuthorizer } from '../../broker-controller/apiserver/access/authorizer.ts'
-import { dashboardFleet } from '../../broker-controller/apiserver/dashboard/dashboard-fleet.ts'
+import { openAuthorizer } from '../../broker-controller/apiserver/authorization/authorizer.ts'
 import { memoryStore } from '../../broker-controller/store/memory-store.ts'
 import { usageBoard } from '../../broker-controller/usage/usage-board.ts'
 import { systemClock as clock, rfc3339Micro } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
+import { dashboardFleet } from '../../dashboard/server/dashboard-fleet.ts'
 import { benchmarkOptions } from '../options/benchmark-options.ts'
 
 const { nodes, pods, pages, seconds } = benchmarkOptions({

@@ -1,5 +1,5 @@
 /** Three members of etcd on this machine, and what they use. */
-import { defaultEtcdPrefix } from '../../broker-controller/etcd-configuration.ts'
+import { defaultEtcdPrefix } from '../../broker-controller/configuration/etcd-configuration.ts'
 import type { EtcdPlace } from '../../broker-controller/store/etcd/etcd-place.ts'
 import { etcdCluster } from '../../test/support/etcd.ts'
 import { etcdFields } from '../../test/support/replicas.ts'

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { request } from 'node:https'
 import { fieldOf, isObject, parseJson } from '../../api/text/json.ts'
-import type { ApiAccess } from '../../broker-controller/kubeconfig.ts'
+import type { ApiAccess } from '../../broker-controller/commands/connection/kubeconfig.ts'
 import { type ApiInput, absent, type ExpectedAnswer, type SentInput } from './api-input.ts'
 
 export type AnsweredInput = { readonly code: number; readonly text: string }

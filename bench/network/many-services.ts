@@ -1,6 +1,6 @@
 /** One machine, a network namespace with a dockerd, in a fleet with many Services of three endpoints each. */
 import { join } from 'node:path'
-import { readKubeconfig } from '../../broker-controller/kubeconfig.ts'
+import { readKubeconfig } from '../../broker-controller/commands/connection/kubeconfig.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { startDockerd } from '../../test/support/dockerd.ts'
 import {

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { builtInKinds } from '../control-plane.ts'
+import { builtInKinds } from '../assembly/control-plane.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { anApi } from '../testing/api-in-memory.ts'
 import { followApiServices } from './aggregator/api-services.ts'

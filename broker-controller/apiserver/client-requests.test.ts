@@ -6,7 +6,7 @@ import { administrator } from '../../api/identity.ts'
 import { aNode, aPod } from '../../api/testing/builders.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { ensureDefaultRoles } from '../access/reconcile-roles.ts'
+import { ensureDefaultRoles } from '../default-roles/reconcile-roles.ts'
 import { startApi } from '../testing/api-under-test.ts'
 import { type ClientRequest, headlamp, homepage, k9s, lens } from './testing/client-steps.ts'
 

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { registrationName } from '../../api/registration/api-service.ts'
 import { resources } from '../../api/resources.ts'
-import { builtInKinds } from '../control-plane.ts'
+import { builtInKinds } from '../assembly/control-plane.ts'
 import { type ApiServices, isOfExtension, type StoredApiService } from './aggregator/api-services.ts'
 import type { ExtensionDiscovery } from './aggregator/discovery-needs.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'

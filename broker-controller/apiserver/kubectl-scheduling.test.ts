@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { PodSpec } from '../../api/pod.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { ensurePriorityClasses } from '../bootstrap-objects.ts'
+import { ensurePriorityClasses } from '../assembly/bootstrap-objects.ts'
 import { startApi } from '../testing/api-under-test.ts'
 import { whyNoKubectl } from '../testing/kubectl.ts'
 

@@ -1,7 +1,7 @@
 import { type Test, test } from 'tap'
 import { type Identity, nodeIdentity } from '../../api/identity.ts'
 import { systemClock } from '../../daemon/clock.ts'
-import { ensureDefaultRoles } from '../access/reconcile-roles.ts'
+import { ensureDefaultRoles } from '../default-roles/reconcile-roles.ts'
 import { anApi } from '../testing/api-in-memory.ts'
 
 const prometheus: Identity = {

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { builtInKinds } from '../control-plane.ts'
+import { builtInKinds } from '../assembly/control-plane.ts'
 import { routeOf } from './routes.ts'
 
 const none = new URLSearchParams()

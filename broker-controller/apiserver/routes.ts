@@ -3,7 +3,7 @@ import { type ReleaseFile, releaseFileOf } from '../../api/node/release-paths.ts
 import { sessionOfPath } from '../../api/sessions.ts'
 import { aggregatedRouteOf } from './aggregator/aggregated-route.ts'
 import type { ApiServices } from './aggregator/api-services.ts'
-import { isDashboardPath } from './dashboard/dashboard-paths.ts'
+import { isDashboardPath } from './browser-sessions/dashboard-paths.ts'
 import { type ComponentRoute, componentRouteOf } from './figures/component-routes.ts'
 import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
 import { type AggregatedRoute, type KindRegistry, type ResourceRoute, subresourceOf } from './handlers/strategy.ts'

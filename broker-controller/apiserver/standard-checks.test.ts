@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { ensureFleetObjects } from '../bootstrap-objects.ts'
+import { ensureFleetObjects } from '../assembly/bootstrap-objects.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { standardChecks } from './standard-checks.ts'
 import { type ReadinessCheck, sharedCheck } from './system-paths.ts'

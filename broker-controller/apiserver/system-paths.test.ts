@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { readMetrics } from '../../daemon/testing/prometheus-parser.ts'
-import { builtInKinds } from '../control-plane.ts'
+import { builtInKinds } from '../assembly/control-plane.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { checkWithin, type ReadinessCheck, readinessMetrics, type SystemNeeds, systemAnswer } from './system-paths.ts'
 

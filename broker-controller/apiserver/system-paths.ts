@@ -7,13 +7,13 @@ import { kubernetes, nodeVersion } from '../../daemon/process/version.ts'
 import { gauge, metricsContentType, metricsText } from '../../daemon/prometheus-text.ts'
 import type { Store } from '../store/store.ts'
 import type { StorageBoard } from '../usage/storage-board.ts'
+import type { DiscoveryNeeds } from './aggregator/discovery-needs.ts'
 import {
   keySet,
   openidConfiguration,
   type ServiceAccountTokens,
   tokenIssuer,
-} from './access/tokens/service-account-tokens.ts'
-import type { DiscoveryNeeds } from './aggregator/discovery-needs.ts'
+} from './authentication/tokens/service-account-tokens.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { fleetMetrics } from './figures/fleet-metrics.ts'
 import { fleetAnswer, fleetPaths } from './fleet/fleet-answers.ts'

@@ -4,10 +4,7 @@ import { rm, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { rfc3339 } from '../../daemon/clock.ts'
-import { adminSocketPath, requestBackup, requestSettings } from '../admin-socket.ts'
-import type { EtcdFlags, EtcdSettings } from '../etcd-configuration.ts'
-import { type Backup, backUpIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
-import type { BackupContents } from '../store/store.ts'
+import type { EtcdFlags, EtcdSettings } from '../configuration/etcd-configuration.ts'
 import {
   authorityFolderName,
   type BackupSource,
@@ -17,10 +14,13 @@ import {
   type Restored,
   restore,
   storeFileName,
-} from './backup.ts'
-import { lockBackup, readPassphrase, secretsKeyName } from './backup-secrets.ts'
+} from '../data-directory/backup.ts'
+import { lockBackup, readPassphrase, secretsKeyName } from '../data-directory/backup-secrets.ts'
+import { type Backup, backUpIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
+import type { BackupContents } from '../store/store.ts'
 import { etcdFlagsOf } from './command-line.ts'
 import { backupRow, restoreRow } from './command-table.ts'
+import { adminSocketPath, requestBackup, requestSettings } from './connection/admin-socket.ts'
 import { etcdSource, etcdTarget } from './etcd/etcd-backup-parts.ts'
 import { givenEtcdSettings, refuseLonePrefix, runningEtcdSettings } from './etcd/etcd-options.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'

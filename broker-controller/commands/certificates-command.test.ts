@@ -13,11 +13,11 @@ import { beginRollover, changeOver, rolloverIn } from '../../certs/rollover.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { adminSocket, adminSocketPath, type LeaderStatus } from '../admin-socket.ts'
-import { ensureClusterInfo } from '../bootstrap-objects.ts'
+import { ensureClusterInfo } from '../assembly/bootstrap-objects.ts'
 import { revocationsIn, revocationsKey } from '../store/revocations.ts'
 import { startApi } from '../testing/api-under-test.ts'
 import { certificatesCommand } from './certificates-command.ts'
+import { adminSocket, adminSocketPath, type LeaderStatus } from './connection/admin-socket.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)
 const servedMs = Math.floor(Date.now() / 1000) * 1000

@@ -13,9 +13,9 @@ import {
 } from '../../api/node/node-checkpoint.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { formatDuration } from '../../daemon/duration.ts'
-import { readKubeconfig } from '../kubeconfig.ts'
 import { checkpointWindowKey, leastOpenMs } from '../store/checkpoints/checkpoint-window.ts'
 import { checkpointsRow } from './command-table.ts'
+import { readKubeconfig } from './connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
 

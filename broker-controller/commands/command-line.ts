@@ -2,7 +2,7 @@
 import { type Command, type PrintText, readArguments, type Values } from '../../daemon/process/command-line.ts'
 import { bashCompletion } from '../../daemon/process/completion.ts'
 import { version } from '../../daemon/process/version.ts'
-import type { EtcdFlags } from '../etcd-configuration.ts'
+import type { EtcdFlags } from '../configuration/etcd-configuration.ts'
 import { controllerProgram } from './command-table.ts'
 
 type RunValues = Values<(typeof controllerProgram)['options']>

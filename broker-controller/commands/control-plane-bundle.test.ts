@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { test } from 'tap'
 import { testFolder } from '../../daemon/testing/test-folder.ts'
-import { emptyControllerConfiguration } from '../configuration.ts'
+import { emptyControllerConfiguration } from '../configuration/configuration.ts'
 import { settingsOfOthers } from '../replicas/settings-of-others.ts'
 import { type ControlPlaneBundle, openBundle, readBundle, sealBundle } from './control-plane-bundle.ts'
 

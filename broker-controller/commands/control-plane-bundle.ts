@@ -9,10 +9,10 @@ import { decode } from '../../api/decode.ts'
 import { formatToken, type TokenParts } from '../../api/node/bootstrap-token.ts'
 import { mapOf, object, text } from '../../api/schema.ts'
 import { parseJson } from '../../api/text/json.ts'
-import { type ControllerConfigurationFile, ControllerConfigurationSchema } from '../configuration.ts'
+import { type ControllerConfigurationFile, ControllerConfigurationSchema } from '../configuration/configuration.ts'
+import { authorityFiles, authorityFolderName } from '../data-directory/backup.ts'
+import { secretsKeyName } from '../data-directory/backup-secrets.ts'
 import { openBytes, sealBytes } from '../store/encryption/secret-keys.ts'
-import { authorityFiles, authorityFolderName } from './backup.ts'
-import { secretsKeyName } from './backup-secrets.ts'
 
 /** By path in the data directory. */
 export type ControlPlaneBundle = {

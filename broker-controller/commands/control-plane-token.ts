@@ -4,7 +4,7 @@ import { type BootstrapToken, formatToken, tokenNamespace } from '../../api/node
 import { SecretSchema } from '../../api/secret.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import type { ApiAnswer, ApiClient } from '../../daemon/api-client.ts'
-import { adminSocketPath, requestSettings } from '../admin-socket.ts'
+import { adminSocketPath, requestSettings } from './connection/admin-socket.ts'
 import { bundleSecretName, readBundle, sealBundle } from './control-plane-bundle.ts'
 
 export type ControlPlaneTokenNeeds = {

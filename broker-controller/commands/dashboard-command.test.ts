@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'tap'
 import { decodeKioskLink, encodeKioskLink } from '../../api/access/kiosk-link.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { secretDigest } from '../apiserver/dashboard/dashboard-sessions.ts'
+import { secretDigest } from '../apiserver/browser-sessions/dashboard-sessions.ts'
 import { startApi } from '../testing/api-under-test.ts'
 import { dashboardCommand, loginLinkCommand } from './dashboard-command.ts'
 

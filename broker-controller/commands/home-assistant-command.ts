@@ -1,10 +1,13 @@
 /** `bramble-controller homeassistant --remove`: removes the devices of the fleet from Home Assistant. */
 import { systemClock as clock } from '../../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../../daemon/process/configuration-file.ts'
-import { ControllerConfigurationSchema } from '../configuration.ts'
-import { type HomeAssistantSettings, homeAssistantSettings } from '../home-assistant/home-assistant-settings.ts'
-import { removeFromHomeAssistant } from '../home-assistant/removal.ts'
-import { openHousehold } from '../household/open-household.ts'
+import { ControllerConfigurationSchema } from '../configuration/configuration.ts'
+import {
+  type HomeAssistantSettings,
+  homeAssistantSettings,
+} from '../integrations/home-assistant/home-assistant-settings.ts'
+import { removeFromHomeAssistant } from '../integrations/home-assistant/removal.ts'
+import { openHousehold } from '../integrations/household/open-household.ts'
 import { homeAssistantRow } from './command-table.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 

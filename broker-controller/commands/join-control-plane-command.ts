@@ -14,14 +14,14 @@ import { replaceFile } from '../../daemon/durable-file.ts'
 import { messageOf } from '../../daemon/errors.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
 import { readConfigurationFile } from '../../daemon/process/configuration-file.ts'
-import { adminSocketPath, requestSettings } from '../admin-socket.ts'
 import {
   type ControllerConfigurationFile,
   ControllerConfigurationSchema,
   emptyControllerConfiguration,
-} from '../configuration.ts'
-import { authorityFolderName, giveToOwner, isThere } from './backup.ts'
+} from '../configuration/configuration.ts'
+import { authorityFolderName, giveToOwner, isThere } from '../data-directory/backup.ts'
 import { joinControlPlaneRow } from './command-table.ts'
+import { adminSocketPath, requestSettings } from './connection/admin-socket.ts'
 import { bundleSecretName, type ControlPlaneBundle, openBundle } from './control-plane-bundle.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 

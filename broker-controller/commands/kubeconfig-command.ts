@@ -14,8 +14,8 @@ import { systemClock } from '../../daemon/clock.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
 import { parseDuration } from '../../daemon/duration.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
-import { kubeconfigPlace, readKubeconfig } from '../kubeconfig.ts'
 import { kubeconfigRow } from './command-table.ts'
+import { kubeconfigPlace, readKubeconfig } from './connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 
 /** `argv`: what follows `kubeconfig`. The exit code. Never rejects for what was typed or what the API answers. */

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { testFolder } from '../../daemon/testing/test-folder.ts'
-import { messageReceiver } from '../notifications/testing/receiver.ts'
+import { messageReceiver } from '../integrations/notifications/testing/receiver.ts'
 import { notifyCommand } from './notify-command.ts'
 
 async function run(t: Test, channels: readonly object[], ...args: readonly string[]) {

@@ -1,10 +1,10 @@
 /** `bramble-controller notify test`: sends a message to the channels of the configuration. */
 import { ConfigurationError, readConfigurationFile } from '../../daemon/process/configuration-file.ts'
-import { ControllerConfigurationSchema } from '../configuration.ts'
-import { homeAssistantSettings } from '../home-assistant/home-assistant-settings.ts'
-import { testMessage } from '../notifications/messages.ts'
-import { type Channel, notifySettings } from '../notifications/notify-settings.ts'
-import { sendNotification } from '../notifications/send-notification.ts'
+import { ControllerConfigurationSchema } from '../configuration/configuration.ts'
+import { homeAssistantSettings } from '../integrations/home-assistant/home-assistant-settings.ts'
+import { testMessage } from '../integrations/notifications/messages.ts'
+import { type Channel, notifySettings } from '../integrations/notifications/notify-settings.ts'
+import { sendNotification } from '../integrations/notifications/send-notification.ts'
 import { notifyRow } from './command-table.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 

@@ -2,7 +2,7 @@
 import { ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
 import type { ApiClient } from '../../daemon/api-client.ts'
-import { adminSocketPath, requestLeaderStatus } from '../admin-socket.ts'
+import { adminSocketPath, requestLeaderStatus } from './connection/admin-socket.ts'
 
 export type StandbyCheckNeeds = {
   readonly dataDir: string

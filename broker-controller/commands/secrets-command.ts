@@ -2,12 +2,12 @@
 import { join, resolve } from 'node:path'
 import { systemClock as clock } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
-import { adminSocketPath, requestSecretsKeyRotation } from '../admin-socket.ts'
-import { openStore } from '../open-store.ts'
+import { giveToOwner, isThere, storeFileName } from '../data-directory/backup.ts'
+import { secretsKeyName } from '../data-directory/backup-secrets.ts'
+import { openStore } from '../data-directory/open-store.ts'
 import { readSecretKeys } from '../store/encryption/secret-keys-file.ts'
-import { giveToOwner, isThere, storeFileName } from './backup.ts'
-import { secretsKeyName } from './backup-secrets.ts'
 import { secretsRow } from './command-table.ts'
+import { adminSocketPath, requestSecretsKeyRotation } from './connection/admin-socket.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 
 /** `argv`: what follows `secrets`. The exit code. */

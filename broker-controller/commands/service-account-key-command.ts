@@ -1,11 +1,11 @@
 /** `bramble-controller service-account-key`: replaces the key that signs tokens of service accounts. */
 import { join, resolve } from 'node:path'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
-import { readTokenKeys, removePreviousTokenKey, rotateTokenKey } from '../access/service-account-keys.ts'
-import { adminSocketPath, requestReload } from '../admin-socket.ts'
-import { kubeconfigPlace, readKubeconfig } from '../kubeconfig.ts'
-import { authorityFolderName, giveToOwner } from './backup.ts'
+import { authorityFolderName, giveToOwner } from '../data-directory/backup.ts'
+import { readTokenKeys, removePreviousTokenKey, rotateTokenKey } from '../own-certificates/service-account-keys.ts'
 import { serviceAccountKeyRow } from './command-table.ts'
+import { adminSocketPath, requestReload } from './connection/admin-socket.ts'
+import { kubeconfigPlace, readKubeconfig } from './connection/kubeconfig.ts'
 import { copyNote, refuseOnStandby } from './refuse-on-standby.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 

@@ -22,8 +22,14 @@ import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../
 import { rfc3339 } from '../../daemon/clock.ts'
 import { formatDuration, parseDuration } from '../../daemon/duration.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
-import { type ApiAccess, currentCluster, kubeconfigPlace, parseKubeconfig, readKubeconfig } from '../kubeconfig.ts'
 import { tokenRow } from './command-table.ts'
+import {
+  type ApiAccess,
+  currentCluster,
+  kubeconfigPlace,
+  parseKubeconfig,
+  readKubeconfig,
+} from './connection/kubeconfig.ts'
 import { controlPlaneCommand } from './control-plane-token.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'

@@ -10,7 +10,7 @@ import { checkNodeCSR } from '../../certs/csr-check.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { testFolder } from '../../daemon/testing/test-folder.ts'
-import { readKubeconfig } from '../kubeconfig.ts'
+import { readKubeconfig } from '../commands/connection/kubeconfig.ts'
 import { isOlderThanStore } from '../store/store-mark.ts'
 import { openOwnCertificates } from './own-certificates.ts'
 

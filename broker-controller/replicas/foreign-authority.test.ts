@@ -8,7 +8,7 @@ import { caHash } from '../../certs/ca-hash.ts'
 import { beginRollover, changeOver, finishRollover } from '../../certs/rollover.ts'
 import { systemClock as clock } from '../../daemon/clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { ensureClusterInfo } from '../bootstrap-objects.ts'
+import { ensureClusterInfo } from '../assembly/bootstrap-objects.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { ForeignAuthorityError, followAuthority, nextAuthorityStep } from './foreign-authority.ts'
 

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import type { ControllerConfigurationFile } from '../configuration.ts'
+import type { ControllerConfigurationFile } from '../configuration/configuration.ts'
 import { settingsOfOthers } from './settings-of-others.ts'
 
 const file: ControllerConfigurationFile = {

@@ -1,5 +1,5 @@
 /** The configuration of one controller for another one of its fleet. */
-import type { ControllerConfiguration, ControllerConfigurationFile } from '../configuration.ts'
+import type { ControllerConfiguration, ControllerConfigurationFile } from '../configuration/configuration.ts'
 
 /** The file, with what was given as options, and without what belongs to one machine. Ports that the system picked are left out. */
 export function settingsOfOthers(

@@ -5,7 +5,7 @@ import type { AnyObject } from '../../api/meta.ts'
 import type { Container, Pod, PodSpec } from '../../api/pod.ts'
 import type { BuiltInName, BuiltInTypes } from '../../api/resources.ts'
 import { prepareForCreate, prepareForUpdate } from '../apiserver/handlers/admission.ts'
-import { kinds } from '../control-plane.ts'
+import { kinds } from '../assembly/control-plane.ts'
 
 type Sent = AnyObject | BuiltInTypes[BuiltInName]
 

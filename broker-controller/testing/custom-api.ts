@@ -5,7 +5,7 @@ import { kindDeletion } from '../apiserver/kind-deletion.ts'
 import { followDefinitions } from '../apiserver/kinds/custom/follow-definitions.ts'
 import { type LiveKinds, liveKinds } from '../apiserver/kinds/custom/live-kinds.ts'
 import type { WebhookCaller } from '../apiserver/webhooks/webhook-call.ts'
-import { builtInKinds } from '../control-plane.ts'
+import { builtInKinds } from '../assembly/control-plane.ts'
 import { definitionController } from '../controllers/custom-kinds/definition-controller.ts'
 import { anApi } from './api-in-memory.ts'
 

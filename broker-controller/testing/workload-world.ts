@@ -13,7 +13,7 @@ import { type ControllerScales, controllerScales } from '../apiserver/handlers/c
 import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
-import { builtInKinds } from '../control-plane.ts'
+import { builtInKinds } from '../assembly/control-plane.ts'
 import { nodeOfDaemon } from '../controllers/workloads/daemons/daemon-placement.ts'
 import type { WorkloadNeeds } from '../controllers/workloads/workload-controllers.ts'
 import { workloadMetrics } from '../controllers/workloads/workload-metrics.ts'

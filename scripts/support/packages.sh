@@ -211,7 +211,7 @@ ensure_bundles() {
 
 bundles_are_new() {
   [ -f dist/bundle/.built ] || return 1
-  [ -z "$(find agent api broker-controller certs daemon scripts package-lock.json \
+  [ -z "$(find agent api broker-controller certs daemon dashboard scripts package-lock.json \
     -name node_modules -prune -o -newer dist/bundle/.built -print -quit)" ]
 }
 

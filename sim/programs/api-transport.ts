@@ -1,7 +1,7 @@
 /** Requests to the API over the network of the world: a request or its answer may be late, and then whether it was done is not known. */
 import { type Identity, nodeIdentity } from '../../api/identity.ts'
-import type { ApiRequest, RequestNeeds } from '../../broker-controller/apiserver/api-request.ts'
-import { answerRequest } from '../../broker-controller/apiserver/requests.ts'
+import { answerRequest } from '../../broker-controller/apiserver/filters/answer-request.ts'
+import type { ApiRequest, RequestNeeds } from '../../broker-controller/apiserver/filters/api-request.ts'
 import type { ApiResponse } from '../../broker-controller/apiserver/wire/answers.ts'
 import { type ApiAnswer, type ApiClient, ApiUnreachable } from '../../daemon/api-client.ts'
 import { within } from '../../daemon/deadline.ts'

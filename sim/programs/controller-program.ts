@@ -1,8 +1,8 @@
 /** The controller of the world: the API, the messages of nodes, the controllers and the scheduler, over the store on the disk of its machine. */
 import { createPrivateKey } from 'node:crypto'
 import { uuidOf } from '../../api/text/uuid.ts'
-import { openAuthorizer } from '../../broker-controller/apiserver/access/authorizer.ts'
-import type { RequestNeeds } from '../../broker-controller/apiserver/api-request.ts'
+import { openAuthorizer } from '../../broker-controller/apiserver/authorization/authorizer.ts'
+import type { RequestNeeds } from '../../broker-controller/apiserver/filters/api-request.ts'
 import { controllerCreation } from '../../broker-controller/apiserver/handlers/controller-creation.ts'
 import { controllerScales } from '../../broker-controller/apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from '../../broker-controller/apiserver/handlers/service-network.ts'
@@ -10,12 +10,15 @@ import { liveKinds } from '../../broker-controller/apiserver/kinds/custom/live-k
 import { podSecurityAdmission } from '../../broker-controller/apiserver/pod-security/pod-security-admission.ts'
 import { usageLedger } from '../../broker-controller/apiserver/quota/quota-ledger.ts'
 import { parseYamlBody } from '../../broker-controller/apiserver/wire/yaml-body.ts'
-import { ensureFleetObjects } from '../../broker-controller/bootstrap-objects.ts'
+import { ensureFleetObjects } from '../../broker-controller/assembly/bootstrap-objects.ts'
+import { builtInKinds, controlLoops } from '../../broker-controller/assembly/control-plane.ts'
 import { nodeInbox } from '../../broker-controller/broker/inbox/node-inbox.ts'
 import { nodeOutbox } from '../../broker-controller/broker/outbox/node-outbox.ts'
 import { volumesOutbox } from '../../broker-controller/broker/outbox/volumes-outbox.ts'
-import { controllerConfiguration, emptyControllerConfiguration } from '../../broker-controller/configuration.ts'
-import { builtInKinds, controlLoops } from '../../broker-controller/control-plane.ts'
+import {
+  controllerConfiguration,
+  emptyControllerConfiguration,
+} from '../../broker-controller/configuration/configuration.ts'
 import { sessionBoard } from '../../broker-controller/sessions/session-board.ts'
 import { cachedStore } from '../../broker-controller/store/cached-store.ts'
 import type { AnyStoredObject } from '../../broker-controller/store/changes.ts'

@@ -8,7 +8,7 @@ folder=$PWD/dist/test-packages
 mkdir -p "$folder"
 exec 9>"$folder/lock"
 flock 9
-if [ ! -f "$folder/.built" ] || [ -n "$(find agent api broker-controller certs daemon docs scripts systemd CHANGELOG.md package-lock.json \
+if [ ! -f "$folder/.built" ] || [ -n "$(find agent api broker-controller certs daemon dashboard docs scripts systemd CHANGELOG.md package-lock.json \
   -name node_modules -prune -o -newer "$folder/.built" -print -quit)" ]; then
   scripts/build-packages.sh --quick --yes --out "$folder" >&2
   scripts/build-packages.sh --quick --yes --out "$folder/next" --version 99.0.0 >&2

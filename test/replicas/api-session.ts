@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { Agent, type RequestOptions, request } from 'node:https'
-import type { ApiAccess } from '../../broker-controller/kubeconfig.ts'
+import type { ApiAccess } from '../../broker-controller/commands/connection/kubeconfig.ts'
 
 export type Answered = { readonly status: number; readonly body: unknown }
 

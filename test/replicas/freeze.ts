@@ -1,6 +1,6 @@
 /** A leader that is frozen, with writes under way and many more that arrive while it is. */
 import type { Test } from 'tap'
-import { readKubeconfig } from '../../broker-controller/kubeconfig.ts'
+import { readKubeconfig } from '../../broker-controller/commands/connection/kubeconfig.ts'
 import { systemClock as clock } from '../../daemon/clock.ts'
 import { startReplicas } from '../support/replicas.ts'
 import { apiSession } from './api-session.ts'

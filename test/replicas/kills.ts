@@ -1,7 +1,7 @@
 /** Writers and watchers of three controllers, of which the one that leads is killed again and again. */
 import { setMaxListeners } from 'node:events'
 import type { Test } from 'tap'
-import { readKubeconfig } from '../../broker-controller/kubeconfig.ts'
+import { readKubeconfig } from '../../broker-controller/commands/connection/kubeconfig.ts'
 import { systemClock as clock } from '../../daemon/clock.ts'
 import type { Controller } from '../support/fleet.ts'
 import { startReplicas } from '../support/replicas.ts'

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import type { ResourceRoute, Verb } from '../handlers/strategy.ts'
 import { type AuditFacts, auditLine, isAudited, isLeftOut } from './audit-event.ts'
 

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import type { ResourceRoute } from '../handlers/strategy.ts'
 import { routeOf } from '../routes.ts'
 import { type AuditedRequest, auditLog } from './audit-log.ts'

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../daemon/clock.ts'
 import { tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
-import { addressKey } from '../access/peer-address.ts'
+import { addressKey } from '../authentication/peer-address.ts'
 import {
   type AuditedRoute,
   type AuditFacts,

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { isApiError } from '../../../api/api-error.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import { convertedDefinition } from '../../testing/conversion-webhook.ts'
 import { aCustomApi } from '../../testing/custom-api.ts'
 import type { KindRegistry } from '../handlers/strategy.ts'

@@ -4,7 +4,7 @@ import type { Node } from '../../../api/node.ts'
 import type { ContainerStatus, Pod } from '../../../api/pod.ts'
 import type { BuiltInName, BuiltInTypes } from '../../../api/resources.ts'
 import { aLease, aNode, aPod } from '../../../api/testing/builders.ts'
-import { kinds } from '../../control-plane.ts'
+import { kinds } from '../../assembly/control-plane.ts'
 import { humanDuration } from './cells.ts'
 import { tableOf } from './tables.ts'
 

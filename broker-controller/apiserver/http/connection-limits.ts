@@ -9,7 +9,7 @@ import type { TLSSocket } from 'node:tls'
 import { peerControllerIdentity } from '../../../api/identity.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
-import { addressKey, peerAddress } from '../access/peer-address.ts'
+import { addressKey, peerAddress } from '../authentication/peer-address.ts'
 import { strangerConnections } from './stranger-connections.ts'
 
 export type ConnectionLimits = {

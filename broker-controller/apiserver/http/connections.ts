@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls'
 import { identityOfSubject } from '../../../api/identity.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { RevocationList } from '../../store/revocations.ts'
-import type { ClientCertificate } from '../access/authentication.ts'
+import type { ClientCertificate } from '../authentication/authentication.ts'
 
 export type ConnectionNeeds = {
   readonly revocations: RevocationList | undefined

@@ -4,7 +4,7 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { startApi } from '../../testing/api-under-test.ts'
 import { endHeaders, endStream, frame, frameTypes, indexed, rawHttp2, requestBlock } from '../../testing/raw-http2.ts'
 import { bearer, tokenClients } from '../../testing/token-clients.ts'
-import { defaultFlowLimits, type FlowLimits } from '../access/flow-levels.ts'
+import { defaultFlowLimits, type FlowLimits } from '../flow-control/flow-levels.ts'
 
 async function anApi(t: Test, over: { flowLimits?: Partial<FlowLimits>; clock?: Clock } = {}) {
   const api = await startApi({ log: quietLog(t), over })

@@ -1,6 +1,6 @@
 /** Counters of requests, their results and durations, under the names of kube-apiserver. */
 import type { Gauge, MetricsRegistry } from '../../../daemon/metrics-registry.ts'
-import type { Answered } from '../api-request.ts'
+import type { Answered } from '../filters/api-request.ts'
 
 export type RequestCounters = {
   /** Watches open now. */

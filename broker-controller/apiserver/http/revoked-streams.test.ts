@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../../../daemon/clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { startApi } from '../../testing/api-under-test.ts'
 import { bearer, tokenClients } from '../../testing/token-clients.ts'
-import { checkAccessMs } from '../access/held-access.ts'
+import { checkAccessMs } from '../authorization/held-access.ts'
 
 /** The right to open answers is asked for again every few milliseconds. */
 const hasty: Clock = {

@@ -1,6 +1,6 @@
 /** The connections on which no credentials were accepted, those in their handshake among them. */
 import type { Socket } from 'node:net'
-import { addressKey, peerAddress } from '../access/peer-address.ts'
+import { addressKey, peerAddress } from '../authentication/peer-address.ts'
 
 export type ConnectionEnds = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>
 

@@ -3,7 +3,7 @@ import { type Event, eventMessage, eventReason } from '../../../api/event.ts'
 import { nodeOf } from '../../../api/identity.ts'
 import { resources } from '../../../api/resources.ts'
 import { eventProblems } from '../../../api/validation/event-validation.ts'
-import { restrictEvent } from '../access/node-restriction.ts'
+import { restrictEvent } from '../authorization/node-restriction.ts'
 import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
 

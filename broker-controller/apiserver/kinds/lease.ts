@@ -2,7 +2,7 @@
 import type { Lease } from '../../../api/lease.ts'
 import { invalid, type Problem } from '../../../api/problem.ts'
 import { resources } from '../../../api/resources.ts'
-import { restrictLease } from '../access/node-restriction.ts'
+import { restrictLease } from '../authorization/node-restriction.ts'
 import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
 

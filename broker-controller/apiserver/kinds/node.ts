@@ -16,8 +16,8 @@ import {
   refuseRequestsByStatus,
   refuseTakenKey,
   withoutKey,
-} from '../access/node-annotations.ts'
-import { restrictNode } from '../access/node-restriction.ts'
+} from '../authorization/node-annotations.ts'
+import { restrictNode } from '../authorization/node-restriction.ts'
 import { forbid } from '../handlers/resource-request.ts'
 import { type KindStrategy, type ResourceNeeds, statusSubresource } from '../handlers/strategy.ts'
 import { proxyToNode } from '../proxy/proxy-handlers.ts'

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { openApiAnswer } from './openapi-answers.ts'
 

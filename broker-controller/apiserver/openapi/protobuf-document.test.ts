@@ -12,7 +12,7 @@ import {
   textValue,
 } from '../../../daemon/protobuf/protobuf-codec.ts'
 import { turnsAboveBudget } from '../../../daemon/testing/turn-budget.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import { inPieces } from '../handlers/turns.ts'
 import { openApiDocuments } from './documents.ts'
 import { protobufDocument } from './protobuf-document.ts'

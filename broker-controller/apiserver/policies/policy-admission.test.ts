@@ -5,7 +5,7 @@ import type { PolicyBindingSpec } from '../../../api/admission/validating-admiss
 import type { AnyObject } from '../../../api/meta.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Authorizer } from '../handlers/authorizer.ts'
 import type { Operation, ReviewedWrite, WebhookGate } from '../handlers/webhook-gate.ts'

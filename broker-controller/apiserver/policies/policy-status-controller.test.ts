@@ -3,7 +3,7 @@ import type {
   AdmissionPolicySpec,
   ValidatingAdmissionPolicy,
 } from '../../../api/admission/validating-admission-policy.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import { fleet } from '../../testing/fleet.ts'
 import { policyStatusController } from './policy-status-controller.ts'
 

@@ -4,7 +4,7 @@ import type { AdmissionPolicySpec } from '../../../api/admission/validating-admi
 import type { JSONSchemaProps } from '../../../api/structural/json-schema-props.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
 import { turnsAboveBudget } from '../../../daemon/testing/turn-budget.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import { inPieces } from '../handlers/turns.ts'
 import { customKind } from '../kinds/custom/custom-kind.ts'
 import { type KnownKinds, kindsToCheck, typeWarnings } from './type-warnings.ts'

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { encodeToken } from '../../../api/node/bootstrap-token.ts'
 import { anApi, type Document } from '../../testing/api-in-memory.ts'
-import { tokenIssuer } from '../access/tokens/service-account-tokens.ts'
+import { tokenIssuer } from '../authentication/tokens/service-account-tokens.ts'
 
 const authorization = '/apis/authorization.k8s.io/v1'
 const authentication = '/apis/authentication.k8s.io/v1'

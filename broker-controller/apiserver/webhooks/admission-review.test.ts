@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { leastCpuMs } from '../../../daemon/testing/growth.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import type { ReviewedWrite } from '../handlers/webhook-gate.ts'
 import { reviewRequest, verdictOf } from './admission-review.ts'
 

@@ -3,7 +3,7 @@ import { type Webhook, withWebhookDefaults } from '../../../api/admission/webhoo
 import type { AnyObject } from '../../../api/meta.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Attributes, Authorizer } from '../handlers/authorizer.ts'
 import type { Operation, ReviewedWrite } from '../handlers/webhook-gate.ts'

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Webhook, WebhookRule } from '../../../api/admission/webhook.ts'
 import type { AnyObject } from '../../../api/meta.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import type { KindStrategy, ResourceRoute } from '../handlers/strategy.ts'
 import { chosenForm, isExemptFromWebhooks, isSelected } from './webhook-match.ts'
 

@@ -6,11 +6,11 @@ import { openAuthority } from '../../../certs/authority.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { noEtcd as skip } from '../../../test/support/etcd.ts'
-import { adminSocket, adminSocketPath } from '../../admin-socket.ts'
-import { ensureClusterInfo } from '../../bootstrap-objects.ts'
+import { ensureClusterInfo } from '../../assembly/bootstrap-objects.ts'
 import { openEtcdStore } from '../../store/etcd/etcd-store.ts'
 import { etcdUnderTest } from '../../testing/etcd-under-test.ts'
 import { backupCommand, restoreCommand } from '../backup-command.ts'
+import { adminSocket, adminSocketPath } from '../connection/admin-socket.ts'
 import { entriesWith } from './etcd-backup-parts.ts'
 
 const { url, place } = await etcdUnderTest()

@@ -2,14 +2,20 @@
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { systemClock as clock } from '../../../daemon/clock.ts'
 import { openLog } from '../../../daemon/log.ts'
-import { type EtcdSettings, etcdPlace } from '../../etcd-configuration.ts'
+import { type EtcdSettings, etcdPlace } from '../../configuration/etcd-configuration.ts'
+import {
+  authorityFolderName,
+  type EtcdTarget,
+  isThere,
+  storeFileName,
+  unfinishedRestore,
+} from '../../data-directory/backup.ts'
+import { secretsKeyName } from '../../data-directory/backup-secrets.ts'
 import { clusterInfoKey, refuseFolderOfOthers } from '../../replicas/foreign-authority.ts'
 import { EtcdError } from '../../store/etcd/etcd-error.ts'
 import { backUpEtcd } from '../../store/migration/etcd-backup.ts'
 import { restoreToEtcd } from '../../store/migration/etcd-restore.ts'
 import type { BackUp } from '../../store/store.ts'
-import { authorityFolderName, type EtcdTarget, isThere, storeFileName, unfinishedRestore } from '../backup.ts'
-import { secretsKeyName } from '../backup-secrets.ts'
 import type { CommandOutput } from '../run-command.ts'
 
 /** More than an election of etcd takes, or a slow disk: a command may wait for each call. */

@@ -2,13 +2,13 @@
 import { decode } from '../../../api/decode.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { ConfigurationError, readConfigurationFile } from '../../../daemon/process/configuration-file.ts'
-import { adminSocketPath, requestSettings } from '../../admin-socket.ts'
 import {
   type ControllerConfigurationFile,
   ControllerConfigurationSchema,
   emptyControllerConfiguration,
-} from '../../configuration.ts'
-import { type EtcdFlags, type EtcdSettings, etcdSettings } from '../../etcd-configuration.ts'
+} from '../../configuration/configuration.ts'
+import { type EtcdFlags, type EtcdSettings, etcdSettings } from '../../configuration/etcd-configuration.ts'
+import { adminSocketPath, requestSettings } from '../connection/admin-socket.ts'
 
 /** undefined: neither the file nor the options name servers of etcd. Rejects with ConfigurationError. */
 export async function givenEtcdSettings(

@@ -8,7 +8,7 @@ import { statusMessage } from '../../../daemon/api-client.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
 import { collectedBytes } from '../../../daemon/http/collected-bytes.ts'
 import { connectToServer } from '../../../daemon/server-check.ts'
-import type { ApiAccess } from '../../kubeconfig.ts'
+import type { ApiAccess } from '../connection/kubeconfig.ts'
 import { printable } from '../printable.ts'
 import { eventDecoder } from './event-stream.ts'
 
@@ -24,7 +24,7 @@ export class StreamRefusedError extends Error {
 }
 
 const connectMs = 15_000
-/** The server sends something at least every 15 s (apiserver/dashboard/dashboard-fleet.ts). */
+/** The server sends something at least every 15 s (dashboard/server/dashboard-fleet.ts). */
 const silenceMs = 45_000
 const longestRefusal = 64 * 1024
 

@@ -1,8 +1,8 @@
 /** `bramble-controller top`: the fleet live in a terminal. */
 import { systemClock } from '../../../daemon/clock.ts'
 import { invalidValue } from '../../../daemon/process/command-line.ts'
-import { type ApiAccess, kubeconfigPlace, readKubeconfig } from '../../kubeconfig.ts'
 import { topRow } from '../command-table.ts'
+import { type ApiAccess, kubeconfigPlace, readKubeconfig } from '../connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from '../run-command.ts'
 import { fleetUpdates } from './fleet-updates.ts'
 import { enterTerminal, type TerminalNeeds } from './terminal.ts'

@@ -11,9 +11,9 @@ import {
   rolloutKey,
 } from '../../controllers/rollouts/rollout-object.ts'
 import { type RolloutRules, readRolloutRules, usualRules } from '../../controllers/rollouts/rollout-rules.ts'
-import { kubeconfigPlace, readKubeconfig } from '../../kubeconfig.ts'
 import { addRelease, listReleases, type ServedRelease } from '../../releases/release-store.ts'
 import { updatesRow } from '../command-table.ts'
+import { kubeconfigPlace, readKubeconfig } from '../connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from '../run-command.ts'
 import { textTable } from '../text-table.ts'
 import { readRing } from './ring-option.ts'

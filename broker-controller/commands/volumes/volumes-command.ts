@@ -14,8 +14,8 @@ import { type StorageClass, StorageClassSchema } from '../../../api/storage/stor
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../../daemon/api-client.ts'
 import { systemClock } from '../../../daemon/clock.ts'
 import { invalidValue } from '../../../daemon/process/command-line.ts'
-import { kubeconfigPlace, readKubeconfig } from '../../kubeconfig.ts'
 import { volumesRow } from '../command-table.ts'
+import { kubeconfigPlace, readKubeconfig } from '../connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from '../run-command.ts'
 import {
   type BackupWish,

@@ -2,7 +2,7 @@
 import type { BudgetCase } from '../../../daemon/testing/turn-budget.ts'
 import type { KindStrategy } from '../../apiserver/handlers/strategy.ts'
 import { mostValues } from '../../apiserver/wire/body-limits.ts'
-import { builtInKinds } from '../../control-plane.ts'
+import { builtInKinds } from '../../assembly/control-plane.ts'
 import { type LargeObject, largeObjects } from '../largest-objects.ts'
 import { acceptedWords } from './accepted-words.ts'
 import { budgetedApi, mostBodyBytes, type SendRequest } from './budgeted-api.ts'

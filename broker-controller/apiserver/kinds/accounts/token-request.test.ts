@@ -3,7 +3,7 @@ import { type Identity, nodeIdentity } from '../../../../api/identity.ts'
 import { learntFromAnnotation } from '../../../../api/node/node-checkpoint.ts'
 import { anApi, type Document } from '../../../testing/api-in-memory.ts'
 import { podsPath, sentPod } from '../../../testing/sent-objects.ts'
-import { tokenIssuer } from '../../access/tokens/service-account-tokens.ts'
+import { tokenIssuer } from '../../authentication/tokens/service-account-tokens.ts'
 import type { IssuedFor } from '../../handlers/token-issuer.ts'
 
 const pi1 = nodeIdentity('pi-1')

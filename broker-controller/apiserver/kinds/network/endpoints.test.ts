@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Endpoint, EndpointSlice } from '../../../../api/network/endpoint-slice.ts'
 import type { EndpointSubset, Endpoints } from '../../../../api/network/endpoints.ts'
-import { kinds } from '../../../control-plane.ts'
+import { kinds } from '../../../assembly/control-plane.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
 import { tableOf } from '../../handlers/tables.ts'
 

@@ -11,7 +11,7 @@ import { notFound } from '../../../../api/api-error.ts'
 import { type Identity, mastersGroup } from '../../../../api/identity.ts'
 import { resources } from '../../../../api/resources.ts'
 import { withBindingDefaults } from '../../../../api/validation/rbac-validation.ts'
-import { escalationProblem } from '../../access/rbac/escalation.ts'
+import { escalationProblem } from '../../authorization/rbac/escalation.ts'
 import { forbid } from '../../handlers/resource-request.ts'
 import type { ResourceNeeds, UpdateFacts } from '../../handlers/strategy.ts'
 

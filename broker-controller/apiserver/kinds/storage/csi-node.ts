@@ -7,7 +7,7 @@ import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
 import { repeatedPlaces } from '../../../../api/validation/repeated.ts'
 import { csiDriverNameProblems } from '../../../../api/validation/volume-validation.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
-import { restrictCSINode } from '../../access/node-restriction.ts'
+import { restrictCSINode } from '../../authorization/node-restriction.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import type { KindStrategy } from '../../handlers/strategy.ts'
 

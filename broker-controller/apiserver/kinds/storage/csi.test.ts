@@ -3,7 +3,7 @@ import type { CSIDriver, CSIDriverSpec } from '../../../../api/storage/csi-drive
 import type { CSINode, CSINodeDriver } from '../../../../api/storage/csi-node.ts'
 import type { CSIStorageCapacity } from '../../../../api/storage/csi-storage-capacity.ts'
 import type { VolumeAttachment, VolumeAttachmentSpec } from '../../../../api/storage/volume-attachment.ts'
-import { kinds } from '../../../control-plane.ts'
+import { kinds } from '../../../assembly/control-plane.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
 import { anApi, patchTypes } from '../../../testing/api-in-memory.ts'
 import { tableOf } from '../../handlers/tables.ts'

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { StatefulSet } from '../../../../api/workloads/stateful-set.ts'
 import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
-import { builtInKinds } from '../../../control-plane.ts'
+import { builtInKinds } from '../../../assembly/control-plane.ts'
 import { crashingStore } from '../../../testing/crashing-store.ts'
 import { type WorkloadWorld, workloadWorld } from '../../../testing/workload-world.ts'
 import { garbageCollector } from '../../garbage-collector.ts'

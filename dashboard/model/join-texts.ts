@@ -1,0 +1,12 @@
+/** What a person needs to add a machine: the command, and the file for the boot partition. */
+import { agentJoin, type JoinFacts } from '../../api/node/join-lines.ts'
+
+/** The command to run on a machine with the package. */
+export function joinLine(facts: JoinFacts): string {
+  return `sudo ${agentJoin(facts)}`
+}
+
+/** The content of `bramble.yaml` on the boot partition: the machine joins when it first starts. */
+export function joinFile(facts: JoinFacts): string {
+  return `join: ${agentJoin(facts)}\n`
+}
