@@ -20,7 +20,7 @@ import { volumesOutbox } from '../broker/outbox/volumes-outbox.ts'
 import { policiesOutbox } from '../broker/policies/policies-outbox.ts'
 import { urlHost } from '../configuration/server-names.ts'
 import { kubernetesServiceController } from '../controllers/kubernetes-service-controller.ts'
-import { authorityFolderName } from '../data-directory/backup.ts'
+import { authorityFolderName } from '../data-directory/data-directory.ts'
 import { notificationLoop } from '../integrations/notifications/notification-loop.ts'
 import { sendNotification } from '../integrations/notifications/send-notification.ts'
 import { followAuthority } from '../replicas/foreign-authority.ts'
@@ -179,7 +179,7 @@ async function publishAddresses(
   const { caHash } = clusterInfo()
   const hashBefore = await written('kube-public/cluster-info', () => ensureClusterInfo(shared, clusterInfo()))
   if (hashBefore !== undefined && hashBefore !== caHash) {
-    const remedy = `Restore ${join(flags.dataDir, 'authority')} from a backup, or let every machine join again`
+    const remedy = `Restore ${join(flags.dataDir, authorityFolderName)} from a backup, or let every machine join again`
     log.warn('The fleet trusts another authority', { trusted: hashBefore, caHash, remedy })
   }
   replica?.controllers.onChange(() => {

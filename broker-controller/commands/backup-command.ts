@@ -5,17 +5,9 @@ import { basename, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { rfc3339 } from '../../daemon/clock.ts'
 import type { EtcdFlags, EtcdSettings } from '../configuration/etcd-configuration.ts'
-import {
-  authorityFolderName,
-  type BackupSource,
-  isThere,
-  keepBackup,
-  makeBackup,
-  type Restored,
-  restore,
-  storeFileName,
-} from '../data-directory/backup.ts'
-import { lockBackup, readPassphrase, secretsKeyName } from '../data-directory/backup-secrets.ts'
+import { type BackupSource, isThere, keepBackup, makeBackup, type Restored, restore } from '../data-directory/backup.ts'
+import { lockBackup, readPassphrase } from '../data-directory/backup-secrets.ts'
+import { authorityFolderName, secretsKeyName, storeFileName } from '../data-directory/data-directory.ts'
 import { type Backup, backUpIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
 import type { BackupContents } from '../store/store.ts'
 import { etcdFlagsOf } from './command-line.ts'

@@ -10,8 +10,8 @@ import { formatToken, type TokenParts } from '../../api/node/bootstrap-token.ts'
 import { mapOf, object, text } from '../../api/schema.ts'
 import { parseJson } from '../../api/text/json.ts'
 import { type ControllerConfigurationFile, ControllerConfigurationSchema } from '../configuration/configuration.ts'
-import { authorityFiles, authorityFolderName } from '../data-directory/backup.ts'
-import { secretsKeyName } from '../data-directory/backup-secrets.ts'
+import { authorityFiles } from '../data-directory/backup.ts'
+import { authorityFolderName, secretsKeyName } from '../data-directory/data-directory.ts'
 import { openBytes, sealBytes } from '../store/encryption/secret-keys.ts'
 
 /** By path in the data directory. */

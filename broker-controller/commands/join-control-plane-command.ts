@@ -19,7 +19,8 @@ import {
   ControllerConfigurationSchema,
   emptyControllerConfiguration,
 } from '../configuration/configuration.ts'
-import { authorityFolderName, giveToOwner, isThere } from '../data-directory/backup.ts'
+import { giveToOwner, isThere } from '../data-directory/backup.ts'
+import { authorityFolderName } from '../data-directory/data-directory.ts'
 import { joinControlPlaneRow } from './command-table.ts'
 import { adminSocketPath, requestSettings } from './connection/admin-socket.ts'
 import { bundleSecretName, type ControlPlaneBundle, openBundle } from './control-plane-bundle.ts'

@@ -1,7 +1,8 @@
 /** `bramble-controller service-account-key`: replaces the key that signs tokens of service accounts. */
 import { join, resolve } from 'node:path'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
-import { authorityFolderName, giveToOwner } from '../data-directory/backup.ts'
+import { giveToOwner } from '../data-directory/backup.ts'
+import { authorityFolderName } from '../data-directory/data-directory.ts'
 import { readTokenKeys, removePreviousTokenKey, rotateTokenKey } from '../own-certificates/service-account-keys.ts'
 import { serviceAccountKeyRow } from './command-table.ts'
 import { adminSocketPath, requestReload } from './connection/admin-socket.ts'

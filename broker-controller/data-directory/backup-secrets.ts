@@ -6,8 +6,7 @@ import { formatSecretKeys, parseSecretKeys } from '../store/encryption/secret-ke
 import { readSecretKeys } from '../store/encryption/secret-keys-file.ts'
 import { type Backup, readBackup, replaceAuthority } from '../store/sqlite/sqlite-backup.ts'
 import type { AuthorityFiles } from '../store/store.ts'
-
-export const secretsKeyName = 'secrets.key'
+import { secretsKeyName } from './data-directory.ts'
 
 /** What restoring a backup may need that is not in it. */
 export type Unlocking = {

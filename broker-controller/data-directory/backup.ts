@@ -21,10 +21,9 @@ import { replaceFile } from '../../daemon/durable-file.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { type Backup, hadNoNodes, readBackup, revocationsInStore, unsealBackup } from '../store/sqlite/sqlite-backup.ts'
 import type { AuthorityFiles, BackUp } from '../store/store.ts'
-import { secretsKeyName, type Unlocking, unlockBackup } from './backup-secrets.ts'
+import { type Unlocking, unlockBackup } from './backup-secrets.ts'
+import { authorityFolderName, secretsKeyName, storeFileName } from './data-directory.ts'
 
-export const storeFileName = 'store.db'
-export const authorityFolderName = 'authority'
 /** While it is there a restore is under way, or was broken off: a controller must not start. */
 const restoringName = 'restoring'
 

@@ -8,8 +8,8 @@ import { type EtcdSettings, etcdPlace } from '../configuration/etcd-configuratio
 import type { StoreLimits } from '../store/room/store-limits.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import { type OpenedStore, StoreInUseError } from '../store/store.ts'
-import { authorityFolderName, isThere, storeFileName, unfinishedRestore } from './backup.ts'
-import { secretsKeyName } from './backup-secrets.ts'
+import { isThere, unfinishedRestore } from './backup.ts'
+import { authorityFolderName, secretsKeyName, storeFileName } from './data-directory.ts'
 
 export const pidFileName = 'controller.pid'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { manifestOf, signedManifest } from '../../api/backups/backup-manifest.ts'
 import { identityFile, newAgeIdentity } from '../../daemon/age/age-keys.ts'
-import { authorityFolderName } from '../data-directory/backup.ts'
+import { authorityFolderName } from '../data-directory/data-directory.ts'
 import { type BackupKeys, backupKeyName, openBackupKeys } from './backup-keys.ts'
 
 async function aDataFolder(t: Test) {

@@ -9,7 +9,7 @@ import { type BackupManifest, signedManifest } from '../../api/backups/backup-ma
 import { createOnce, readIfThere } from '../../certs/files.ts'
 import { type AgeIdentity, ageIdentities, derivedKey, identityFile, newAgeIdentity } from '../../daemon/age/age-keys.ts'
 import { messageOf } from '../../daemon/errors.ts'
-import { authorityFolderName } from '../data-directory/backup.ts'
+import { authorityFolderName } from '../data-directory/data-directory.ts'
 
 export const backupKeyName = 'backup.key'
 const noSalt = Buffer.alloc(0)

@@ -4,7 +4,7 @@ import { type Authority, dayMs } from '../../certs/authority.ts'
 import { openFrontProxyAuthority } from '../../certs/front-proxy.ts'
 import { type Issued, issueFrontProxyClient } from '../../certs/issue.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import { authorityFolderName } from '../data-directory/backup.ts'
+import { authorityFolderName } from '../data-directory/data-directory.ts'
 
 export interface FrontProxy {
   /** Rejects where its file cannot be read, and while the clock is wrong and there is none yet. */

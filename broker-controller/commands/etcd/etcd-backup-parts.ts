@@ -3,14 +3,8 @@ import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { systemClock as clock } from '../../../daemon/clock.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { type EtcdSettings, etcdPlace } from '../../configuration/etcd-configuration.ts'
-import {
-  authorityFolderName,
-  type EtcdTarget,
-  isThere,
-  storeFileName,
-  unfinishedRestore,
-} from '../../data-directory/backup.ts'
-import { secretsKeyName } from '../../data-directory/backup-secrets.ts'
+import { type EtcdTarget, isThere, unfinishedRestore } from '../../data-directory/backup.ts'
+import { authorityFolderName, secretsKeyName, storeFileName } from '../../data-directory/data-directory.ts'
 import { clusterInfoKey, refuseFolderOfOthers } from '../../replicas/foreign-authority.ts'
 import { EtcdError } from '../../store/etcd/etcd-error.ts'
 import { backUpEtcd } from '../../store/migration/etcd-backup.ts'
