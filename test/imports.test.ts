@@ -18,6 +18,9 @@ type Wrong = {
 
 const nodeParts = '(node|eviction|pods|shutdown|health|usage|sessions|network|updates)'
 const fleetParts = '(broker|controllers|scheduler|apiserver)'
+/** Parts of the controller that clients of the fleet may use: its API, the store to read, usage figures, and what is wrong with nodes and volumes. */
+const openToClients =
+  '(apiserver/(?!http/)|store/(informer|revocations|store)\\.ts$|usage/|controllers/(node-lifecycle/(link-suspicion|zones)|volumes/fill-level)\\.ts$)'
 const wrong: readonly Wrong[] = [
   { from: /^api\//, to: /^(?!api\/|typebox)/, why: 'api/ is words only: it imports nothing but TypeBox' },
   { from: /^daemon\//, to: /^(?!daemon\/|api\/|node:|yaml$|unix-dgram$)/, why: 'daemon/ imports api/ and Node' },
@@ -32,24 +35,24 @@ const wrong: readonly Wrong[] = [
     why: 'the command of certs/ imports api/ and the command lines of daemon/process/',
   },
   {
-    from: /^(api|daemon|agent|broker-controller)\//,
+    from: /^(api|daemon|agent|broker-controller|dashboard)\//,
     to: /^certs\/(cli|command-table)\.ts$/,
     why: 'the command of certs/ is a program of its own',
   },
   {
     from: /^agent\//,
-    to: /^broker-controller\//,
+    to: /^(broker-controller|dashboard)\//,
     testsToo: true,
     why: 'the agent and the controller share api/ and the wire only',
   },
   {
-    from: /^broker-controller\//,
+    from: /^(broker-controller|dashboard)\//,
     to: /^agent\//,
     testsToo: true,
     why: 'the agent and the controller share api/ and the wire only',
   },
   {
-    from: /^(agent|broker-controller)\//,
+    from: /^(agent|broker-controller|dashboard)\//,
     to: /^(scripts|test|bench|sim)\//,
     why: 'programs do not import scripts, tests, benchmarks or the simulator',
   },
@@ -82,8 +85,19 @@ const wrong: readonly Wrong[] = [
   },
   {
     from: RegExp(`^broker-controller/${fleetParts}/`),
-    to: /^broker-controller\/(store\/(sqlite\/|\w+-store\.ts)|[\w-]+\.ts$)/,
+    to: /^broker-controller\/(store\/(sqlite\/|\w+-store\.ts)|data-directory\/|[\w-]+\.ts$)/,
     why: 'parts of the controller use the store by its interface',
+  },
+  {
+    from: RegExp(`^broker-controller/${fleetParts}/`),
+    to: /^broker-controller\/(commands|configuration|replicas)\//,
+    why: 'parts of the controller are handed their settings by assembly/',
+  },
+  {
+    from: /^broker-controller\/(?!main\.ts)/,
+    to: /^broker-controller\/assembly\//,
+    typesMay: true,
+    why: 'assembly/ composes the program: only main.ts runs it',
   },
   {
     from: /^broker-controller\/cel\//,
@@ -96,14 +110,34 @@ const wrong: readonly Wrong[] = [
     why: 'where the API and the broker meet, neither is known',
   },
   {
-    from: /^dashboard\//,
-    to: /^(?!api\/|dashboard\/|preact(\/|$)|@xterm\/)/,
+    from: /^dashboard\/(browser|model)\//,
+    to: /^(?!api\/|dashboard\/(browser|model)\/|preact(\/|$)|@xterm\/)/,
     why: 'the page runs in a browser: it shares types and rules with the programs, no code of Node.js',
   },
   {
-    from: /^broker-controller\/(?!page\/)/,
-    to: /^dashboard\//,
+    from: /^(?!dashboard\/(browser|model)\/)/,
+    to: /^dashboard\/(browser|model)\//,
     why: 'the programs serve the page as built files',
+  },
+  {
+    from: /^dashboard\/server\//,
+    to: RegExp(`^(?!api/|daemon/|node:|dashboard/server/|broker-controller/${openToClients})`),
+    why: "the dashboard's server is a client of the fleet: it uses what the controller has for such",
+  },
+  {
+    from: /^(?!dashboard\/|broker-controller\/assembly\/)/,
+    to: /^dashboard\//,
+    why: 'the controller works without the dashboard: only assembly/ imports its server',
+  },
+  {
+    from: /^broker-controller\/integrations\//,
+    to: RegExp(`^(dashboard/|broker-controller/(?!integrations/|${openToClients}))`),
+    why: 'integrations are clients of the fleet: they use what the controller has for such',
+  },
+  {
+    from: /^(?!broker-controller\/(integrations\/|assembly\/|commands\/(home-assistant|notify)-command\.ts$))/,
+    to: /^broker-controller\/integrations\/(?!home-assistant\/home-assistant-settings\.ts$|notifications\/notify-settings\.ts$)/,
+    why: 'the controller works without integrations: only assembly/ and their own commands import them',
   },
   {
     from: /^broker-controller\/store\//,
@@ -188,28 +222,28 @@ test('imports between the folders of agent/pods run one way', async (t) => {
 
 test('the folders of agent/node import one way', async (t) => {
   /** Each folder imports itself and those before it. */
-  const rooms = ['certificate', 'connection', 'registration', 'status']
-  const roomOf = (path: string) => path.split('/')[2] ?? ''
+  const order = ['certificate', 'connection', 'registration', 'status']
+  const folderOf = (path: string) => path.split('/')[2] ?? ''
   const inside = arrows.filter(
     ({ from, to }) => from.startsWith('agent/node/') && to.startsWith('agent/node/') && !isTest(from),
   )
   t.ok(inside.length > 10, `${inside.length} imports`)
   t.same(
     inside
-      .filter(({ from, to }) => rooms.indexOf(roomOf(to)) > rooms.indexOf(roomOf(from)))
+      .filter(({ from, to }) => order.indexOf(folderOf(to)) > order.indexOf(folderOf(from)))
       .map(({ from, to }) => `${from} → ${to}`),
     [],
   )
   t.same(
-    [...new Set(inside.map(({ from }) => roomOf(from)))].filter((room) => !rooms.includes(room)),
+    [...new Set(inside.map(({ from }) => folderOf(from)))].filter((folder) => !order.includes(folder)),
     [],
   )
 })
 
-test('the rooms of the API import one way', async (t) => {
+test('the folders of the API import one way', async (t) => {
   const apiserver = 'broker-controller/apiserver/'
-  /** Each room imports itself and those before it; '' is the folder around them. */
-  const rooms = [
+  /** Each folder imports itself and those before it; '' is the folder around them. */
+  const order = [
     'structural',
     'wire',
     'managed-fields',
@@ -220,7 +254,9 @@ test('the rooms of the API import one way', async (t) => {
     'webhooks',
     'policies',
     'conversion',
-    'access',
+    'authentication',
+    'authorization',
+    'flow-control',
     'audit',
     'streams',
     'releases',
@@ -230,13 +266,14 @@ test('the rooms of the API import one way', async (t) => {
     'reviews',
     'figures',
     'fleet',
-    'dashboard',
+    'browser-sessions',
     'openapi',
     'forwarding',
     '',
+    'filters',
     'http',
   ]
-  const roomOf = (path: string) =>
+  const folderOf = (path: string) =>
     path.slice(apiserver.length).includes('/') ? (path.slice(apiserver.length).split('/')[0] ?? '') : ''
   const inside = arrows.filter(
     ({ from, to }) => from.startsWith(apiserver) && to.startsWith(apiserver) && !isTest(from),
@@ -244,14 +281,28 @@ test('the rooms of the API import one way', async (t) => {
   t.ok(inside.length > 100)
   t.same(
     inside
-      .filter(({ from, to }) => rooms.indexOf(roomOf(to)) > rooms.indexOf(roomOf(from)))
+      .filter(({ from, to }) => order.indexOf(folderOf(to)) > order.indexOf(folderOf(from)))
       .map(({ from, to }) => `${from} → ${to}`),
     [],
   )
   t.same(
-    [...new Set(inside.map(({ from }) => roomOf(from)))].filter((room) => !rooms.includes(room)),
+    [...new Set(inside.map(({ from }) => folderOf(from)))].filter((folder) => !order.includes(folder)),
     [],
   )
+})
+
+test('the controller works without the dashboard and the integrations', async (t) => {
+  const at = 'broker-controller/apiserver/routes.ts'
+  const found = [
+    `import { openDashboard } from '../../dashboard/server/dashboard.ts'`,
+    `import { problemsOf } from '../integrations/notifications/problems.ts'`,
+    `import { openApi } from '../assembly/open-api.ts'`,
+  ].flatMap((text) => arrowsOf(at, text).flatMap(problemsOf))
+  t.equal(found.length, 3)
+  const back = `import { scheduler } from '../../scheduler/scheduler.ts'`
+  t.equal(arrowsOf('broker-controller/integrations/household/paced-reading.ts', back).flatMap(problemsOf).length, 1)
+  const allowed = `import { informer } from '../../store/informer.ts'`
+  t.same(arrowsOf('broker-controller/integrations/household/paced-reading.ts', allowed).flatMap(problemsOf), [])
 })
 
 test('a package of others is named only where it belongs', async (t) => {
