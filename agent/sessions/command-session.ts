@@ -10,8 +10,8 @@ import {
 import { parseJson } from '../../api/text/json.ts'
 import type { SessionFrames } from '../../daemon/sessions/session-frames.ts'
 import type { EngineProcess } from './engine-streams.ts'
-import type { PodSession } from './pod-sessions.ts'
 import { SessionRefusal } from './session-refusal.ts'
+import type { PodSession } from './session-types.ts'
 
 type End = Omit<SessionStatus, 'state'>
 

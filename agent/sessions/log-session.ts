@@ -2,8 +2,8 @@
 import { type LogRequest, type SessionStatus, sessionChannels } from '../../api/sessions.ts'
 import type { LogOptions } from './engine-streams.ts'
 import { logSource } from './log-source.ts'
-import type { PodSession } from './pod-sessions.ts'
 import { SessionRefusal } from './session-refusal.ts'
+import type { PodSession } from './session-types.ts'
 
 /** Throws a SessionRefusal with a sentence of the kubelet where there is no such log. */
 export async function sendLog(

@@ -1,19 +1,10 @@
 /** The node proxy of the API: HTTP with the agent itself, or a connection to another port of the node. */
 import { once } from 'node:events'
-import type { Duplex } from 'node:stream'
 import { type SessionRequest, type SessionStatus, sessionChannels } from '../../api/sessions.ts'
 import { sessionDuplex } from '../../daemon/sessions/session-duplex.ts'
 import { connectTo, forwardTo } from './port-session.ts'
 import { SessionRefusal } from './session-refusal.ts'
-import type { OpenSession } from './session-types.ts'
-
-/** What sessions with the node need of it. */
-export type NodeParts = {
-  /** Answers HTTP requests on the stream. */
-  readonly serve: (stream: Duplex) => void
-  /** The address by which other machines reach the node; undefined while it has none. */
-  readonly address: () => string | undefined
-}
+import type { NodeParts, OpenSession } from './session-types.ts'
 
 /** Resolves when the node has answered, or what listens on the port has closed the connection. */
 export async function serveNode(

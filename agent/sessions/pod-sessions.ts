@@ -1,5 +1,4 @@
 /** Executes the request of a session on the containers of this node's pods, or on the node itself. */
-import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { decode } from '../../api/decode.ts'
 import type { Pod } from '../../api/pod.ts'
@@ -10,42 +9,14 @@ import { within } from '../../daemon/deadline.ts'
 import { messageOf } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { type SessionFrames, sessionFrames } from '../../daemon/sessions/session-frames.ts'
-import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
-import type { VolumeBackups } from '../pods/volumes/volume-backups.ts'
-import type { VolumeCopies } from '../pods/volumes/volume-moves.ts'
 import { backUpVolume } from './backup-session.ts'
 import { attachTo, runExec } from './command-session.ts'
-import type { EngineStreams } from './engine-streams.ts'
 import { sendLog } from './log-session.ts'
-import { type NodeParts, serveNode } from './node-session.ts'
+import { serveNode } from './node-session.ts'
 import { forwardPort, forwardProxy } from './port-session.ts'
 import { SessionRefusal } from './session-refusal.ts'
-import type { OpenSession } from './session-types.ts'
+import type { OpenSession, PodSession, PodSessionNeeds } from './session-types.ts'
 import { copyVolume } from './volume-session.ts'
-
-/** The loopback address in the network of a pod, which is not that of the machine. */
-export interface PodLoopback {
-  /** Rejects where nothing listens there. `containerID`: any container of the pod that runs. */
-  connect(containerID: string, port: number, signal: AbortSignal): Promise<Socket>
-  /** Ends what it started; connections continue. */
-  close(): void
-}
-
-export type PodSessionNeeds = {
-  readonly engine: EngineStreams
-  /** The pods that are to run here, with their status. */
-  readonly pods: () => readonly Pod[]
-  /** The containers of one pod, of this node only. */
-  readonly containersOf: (podUID: string) => Promise<readonly RuntimeContainer[]>
-  readonly node: NodeParts
-  readonly loopback: Pick<PodLoopback, 'connect'>
-  readonly copies: VolumeCopies
-  readonly backups: VolumeBackups
-  readonly clock: Clock
-}
-
-/** What a handler of a session works with. */
-export type PodSession = PodSessionNeeds & OpenSession & { readonly pod: Pod }
 
 const requestMs = 15_000
 /**

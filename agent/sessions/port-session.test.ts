@@ -7,8 +7,8 @@ import { sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import { noBackups, noCopies } from '../testing/no-copies.ts'
-import type { PodSession } from './pod-sessions.ts'
 import { forwardPort, forwardProxy } from './port-session.ts'
+import type { PodSession } from './session-types.ts'
 
 /** All of these are on this machine; the server listens on the first only. */
 const [listening, nodeAddress, podAddress] = ['127.0.0.1', '127.0.0.2', '127.0.0.3']

@@ -5,9 +5,8 @@ import { type SessionRequest, type SessionStatus, sessionChannels } from '../../
 import { codeOf, messageOf } from '../../daemon/errors.ts'
 import { gatheredPieces } from '../../daemon/sessions/gathered-pieces.ts'
 import type { SessionFrames } from '../../daemon/sessions/session-frames.ts'
-import type { PodSession } from './pod-sessions.ts'
 import { SessionRefusal } from './session-refusal.ts'
-import type { OpenSession } from './session-types.ts'
+import type { OpenSession, PodSession } from './session-types.ts'
 
 const connectMs = 10_000
 

@@ -9,8 +9,7 @@ import { replaceFile } from '../../../daemon/durable-file.ts'
 import { isMissing } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { checkedContent, withChecksum } from '../../../daemon/updates/checked-text.ts'
-import type { PeerAddress, PeerAddresses, Unproven } from '../../network/probes/peer-addresses.ts'
-import type { ProofCheckpoint } from '../../network/probes/probe-manager.ts'
+import type { PeerAddress, PeerAddresses, ProofCheckpoint, Unproven } from '../../network/probes/peer-addresses.ts'
 
 const AddressesSchema = object({
   nodes: list(

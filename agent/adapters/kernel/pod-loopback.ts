@@ -8,7 +8,7 @@ import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { unlessAborted } from '../../../daemon/aborted.ts'
 import { ownExecutable } from '../../../daemon/process/own-executable.ts'
-import type { PodLoopback } from '../../sessions/pod-sessions.ts'
+import type { PodLoopback } from '../../sessions/session-types.ts'
 
 export type PodLoopbackNeeds = {
   /** The first process of a container that runs. */

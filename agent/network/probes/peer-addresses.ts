@@ -33,6 +33,12 @@ export type PeerAddress = {
 /** By the name of the node. */
 export type PeerAddresses = ReadonlyMap<string, PeerAddress>
 
+export interface ProofCheckpoint {
+  /** Empty where there is none. Never rejects. */
+  load(): Promise<PeerAddresses>
+  save(records: PeerAddresses): Promise<void>
+}
+
 export type Spread = { readonly nowMs: number; readonly random: () => number }
 
 /** An address is new for all nodes in one moment: a node of 1,000 gets 200 challenges a second. */

@@ -9,7 +9,7 @@ import type { Loop } from '../../../daemon/run.ts'
 import { type AddressProber, addressProber, type ProbePeer } from './address-prober.ts'
 import { challengeAnswerer } from './challenge-answerer.ts'
 import { type ProofCredentials, prover } from './node-proof.ts'
-import type { PeerAddresses } from './peer-addresses.ts'
+import type { PeerAddresses, ProofCheckpoint } from './peer-addresses.ts'
 import { readProof } from './probe-message.ts'
 import { proofSaving } from './proof-saving.ts'
 import { type AddressProofs, proofsOf } from './proven-network.ts'
@@ -31,12 +31,6 @@ export interface ProbeHost {
   neighbours(): Promise<ReadonlyMap<string, string>>
   /** A text that differs when a link was away, or leads elsewhere. Never rejects. */
   links(): Promise<string>
-}
-
-export interface ProofCheckpoint {
-  /** Empty where there is none. Never rejects. */
-  load(): Promise<PeerAddresses>
-  save(records: PeerAddresses): Promise<void>
 }
 
 export type ProbeManagerNeeds = {

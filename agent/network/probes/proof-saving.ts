@@ -2,8 +2,7 @@
 import { alarm } from '../../../daemon/alarm.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { PeerAddresses } from './peer-addresses.ts'
-import type { ProofCheckpoint } from './probe-manager.ts'
+import type { PeerAddresses, ProofCheckpoint } from './peer-addresses.ts'
 
 export type ProofSavingNeeds = {
   readonly checkpoint: Pick<ProofCheckpoint, 'save'>

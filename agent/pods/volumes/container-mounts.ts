@@ -5,9 +5,9 @@ import type { Container, Pod } from '../../../api/pod.ts'
 import { containerEnv, type EnvSources } from '../options/container-env.ts'
 import { expand } from '../options/expansion.ts'
 import type { ContainerMount } from '../runtime/runtime.ts'
-import { setUpFailed, VolumeError, type VolumeStore, type WantedVolume } from './volume-store.ts'
+import { setUpFailed, VolumeError, type VolumeResult, type VolumeStore, type WantedVolume } from './volume-store.ts'
 import { isClaim, isReadOnlyClaim } from './wanted-claims.ts'
-import { isInside, type VolumeResult, type VolumeSources, wantedVolume } from './wanted-volumes.ts'
+import { isInside, type VolumeSources, wantedVolume } from './wanted-volumes.ts'
 
 type MountSources = EnvSources & VolumeSources
 

@@ -11,6 +11,18 @@ export type VolumeFile = {
   readonly owner?: number
 }
 
+/** What a pod wants of a volume, or why it cannot have it. */
+export type VolumeResult<T> =
+  | { readonly ok: true; readonly value: T }
+  /** `event`: the whole text of the Event, where it is not that of a failed MountVolume.SetUp. */
+  | {
+      readonly ok: false
+      readonly message: string
+      readonly event?: string
+      /** The controller records the Event. */
+      readonly isQuiet?: true
+    }
+
 export type WantedVolume = { readonly name: string } & (
   | { readonly kind: 'emptyDir'; readonly memory: boolean; readonly sizeBytes?: number; readonly group?: number }
   | { readonly kind: 'hostPath'; readonly path: string; readonly type: string }

@@ -6,8 +6,7 @@ import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import type { NasShare } from '../../../api/storage/shares.ts'
 import { csiMountOf, type InlineSources, inlineCsiMount } from './csi/wanted-csi.ts'
 import { type MountedShare, shareUser } from './share-mount.ts'
-import { setUpFailed, type WantedVolume } from './volume-store.ts'
-import type { VolumeResult } from './wanted-volumes.ts'
+import { setUpFailed, type VolumeResult, type WantedVolume } from './volume-store.ts'
 
 export const inUseElsewhere = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod'
 

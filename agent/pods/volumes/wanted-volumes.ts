@@ -13,7 +13,7 @@ import {
 import { onlyUser } from '../options/security.ts'
 import type { InlineSources } from './csi/wanted-csi.ts'
 import { type PodTokens, type TokenProjection, tokenId, tokenNeed } from './token-needs.ts'
-import type { VolumeFile, WantedVolume } from './volume-store.ts'
+import type { VolumeFile, VolumeResult, WantedVolume } from './volume-store.ts'
 import { isClaim, wantedClaim, wantedInline, wantedShare } from './wanted-claims.ts'
 
 export type VolumeSources = NamedSources &
@@ -24,17 +24,6 @@ export type VolumeSources = NamedSources &
     /** undefined: this node requests none. */
     readonly tokens?: PodTokens
   }
-
-export type VolumeResult<T> =
-  | { readonly ok: true; readonly value: T }
-  /** `event`: the whole text of the Event, where it is not that of a failed MountVolume.SetUp. */
-  | {
-      readonly ok: false
-      readonly message: string
-      readonly event?: string
-      /** The controller records the Event. */
-      readonly isQuiet?: true
-    }
 
 const defaultFileMode = 0o644
 /** What a group that owns the volume may do with its files. */
