@@ -1,11 +1,15 @@
-import { createHash } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { readSignatureKey, signatureKeyText, signFile } from '../../daemon/updates/minisign.ts'
 import { releaseFolder } from './release-folder.ts'
 import { addRelease, listReleases } from './release-store.ts'
 
 const sha256 = (content: string) => createHash('sha256').update(content).digest('hex')
+
+const keys = [1, 2].map(() => generateKeyPairSync('ed25519').privateKey)
+const signatureFiles = keys.map((key) => `release.json.${readSignatureKey(signatureKeyText(key))?.id}.minisig`)
 
 /** A folder as scripts/release.ts makes it. */
 function published(place: string, version: string, sequence: number) {
@@ -17,7 +21,9 @@ function published(place: string, version: string, sequence: number) {
     archives: { arm64: { size: archive.length, sha256: sha256(archive) } },
   })
   writeFileSync(join(folder, 'release.json'), manifest)
-  writeFileSync(join(folder, 'release.json.ab12.minisig'), 'signature')
+  const names = ['release.json.minisig', 'release.json.second.minisig']
+  for (const [at, key] of keys.entries())
+    writeFileSync(join(folder, names[at] ?? ''), signFile(Buffer.from(manifest), key, version))
   writeFileSync(join(folder, `bramble-agent_${version}_arm64.tar`), archive)
   writeFileSync(join(folder, 'key.pem'), 'secret')
   return { folder, digest: sha256(manifest) }
@@ -28,7 +34,7 @@ function opened(t: Test) {
   return { place, dataDir: join(place, 'data') }
 }
 
-test('a release is added with its signatures and archives, and nothing else of its folder', async (t) => {
+test('a release is added with its archives, signatures by their keys, and nothing else of its folder', async (t) => {
   const { place, dataDir } = opened(t)
   t.same(await listReleases(dataDir), [])
   const old = published(place, '1.4.0', 14)
@@ -40,7 +46,7 @@ test('a release is added with its signatures and archives, and nothing else of i
   t.same(readdirSync(releaseFolder(dataDir, digest)).sort(), [
     'bramble-agent_1.5.0_arm64.tar',
     'release.json',
-    'release.json.ab12.minisig',
+    ...signatureFiles.toSorted(),
   ])
   t.same(readdirSync(releaseFolder(dataDir)).sort(), [digest, old.digest].sort())
   t.same(
@@ -54,6 +60,9 @@ test('a folder without a whole release is refused, and nothing is served of it',
   const damaged = published(place, '1.5.0', 15).folder
   writeFileSync(join(damaged, 'bramble-agent_1.5.0_arm64.tar'), 'archive of 1.5.1')
   await t.rejects(addRelease(damaged, dataDir), { message: /is not the archive that release\.json names/ })
+  const unsigned = published(place, '1.7.0', 17).folder
+  writeFileSync(join(unsigned, 'release.json.minisig'), 'signature')
+  await t.rejects(addRelease(unsigned, dataDir), { message: /is not a signature of minisign/ })
   const other = published(place, '1.6.0', 16).folder
   writeFileSync(join(other, 'release.json'), '{"program":"bramble-controller"}')
   await t.rejects(addRelease(other, dataDir), { message: /is not that of a release of bramble-agent/ })

@@ -1,12 +1,13 @@
 /** Adds releases to those that the controller serves, and lists them. Nodes check the signatures: the controller has no keys. */
 import { createHash, randomUUID } from 'node:crypto'
-import { copyFile, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
 import { integer, mapOf, object, text } from '../../api/schema.ts'
 import { parseJson } from '../../api/text/json.ts'
-import { syncFolder } from '../../daemon/durable-file.ts'
+import { replaceFile, syncFolder } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
+import { signatureKeyID } from '../../daemon/updates/minisign.ts'
 import { releaseFolder } from './release-folder.ts'
 
 /** What of a release.json the controller needs. */
@@ -28,6 +29,9 @@ export type ServedRelease = {
 
 const manifestFile = 'release.json'
 const largestManifest = 64 * 1024
+const largestSignature = 4 * 1024
+/** The controller runs as another user than who adds a release. */
+const readableByAll = 0o644
 
 /** The newest first. Folders that hold no release are left out. */
 export async function listReleases(dataDir: string): Promise<readonly ServedRelease[]> {
@@ -46,17 +50,19 @@ export async function listReleases(dataDir: string): Promise<readonly ServedRele
 /** Throws with the reason if the folder holds no whole release of the agent. */
 export async function addRelease(from: string, dataDir: string): Promise<ServedRelease> {
   const release = await readRelease(from)
-  const names = (await readdir(from)).filter((name) =>
-    /^release\.json(\.[\w-]+\.minisig)?$|^bramble-agent_.+\.tar$/.test(name),
-  )
-  if (!names.some((name) => name.endsWith('.minisig'))) throw new Error(`${from} has no signature of ${manifestFile}`)
+  const names = await readdir(from)
+  const signatures = await readSignatures(from, names)
+  if (signatures.size === 0) throw new Error(`${from} has no signature of ${manifestFile}`)
+  const archives = names.filter((name) => /^bramble-agent_.+\.tar$/.test(name))
   const to = releaseFolder(dataDir, release.digest)
   await mkdir(releaseFolder(dataDir), { recursive: true, mode: 0o755 })
   const part = join(releaseFolder(dataDir), `.${randomUUID()}`)
   try {
     await mkdir(part, { mode: 0o755 })
-    for (const name of names) await copyFile(join(from, name), join(part, name))
-    await syncFolder(part)
+    for (const name of [manifestFile, ...archives])
+      await replaceFile(join(part, name), await readFile(join(from, name)), readableByAll)
+    for (const [key, text] of signatures)
+      await replaceFile(join(part, `${manifestFile}.${key}.minisig`), text, readableByAll)
     await rm(to, { recursive: true, force: true })
     await rename(part, to)
   } finally {
@@ -64,6 +70,19 @@ export async function addRelease(from: string, dataDir: string): Promise<ServedR
   }
   await syncFolder(releaseFolder(dataDir))
   return release
+}
+
+/** By the key that each names: nodes ask for those of their keys, and minisign writes `release.json.minisig`, whatever the key. */
+async function readSignatures(from: string, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>()
+  for (const name of names.filter((one) => /^release\.json(\.[\w-]+)?\.minisig$/.test(one))) {
+    const path = join(from, name)
+    const text = (await stat(path)).size > largestSignature ? '' : await readFile(path, 'utf8')
+    const key = signatureKeyID(text)
+    if (key === undefined) throw new Error(`${path} is not a signature of minisign`)
+    found.set(key, text)
+  }
+  return found
 }
 
 /** Throws unless all archives are there, as the manifest names them. */

@@ -18,6 +18,12 @@ export function readSignatureKey(text: string): SignatureKey | undefined {
   return { id: bytes.subarray(2, 10).toString('hex'), key }
 }
 
+/** The ID of the key that has made the signature, as it names it. Undefined: the text is not a signature. */
+export function signatureKeyID(signature: string): string | undefined {
+  const bytes = signature.length > 4 * longestLine ? undefined : bytesOf(signature.split('\n')[1] ?? '', 74)
+  return bytes?.subarray(0, 2).toString() === 'ED' ? bytes.subarray(2, 10).toString('hex') : undefined
+}
+
 /** The trusted comment if the file is signed with this key. Undefined: it is not, or the text is not a signature. */
 export function checkSignature(file: Uint8Array, signature: string, { id, key }: SignatureKey): string | undefined {
   if (signature.length > 4 * longestLine) return undefined
@@ -26,8 +32,7 @@ export function checkSignature(file: Uint8Array, signature: string, { id, key }:
   const overall = bytesOf(second, 64)
   const prefix = 'trusted comment: '
   if (!untrusted.startsWith('untrusted comment: ') || !comment.startsWith(prefix)) return undefined
-  if (bytes === undefined || overall === undefined) return undefined
-  if (bytes.subarray(0, 2).toString() !== 'ED' || bytes.subarray(2, 10).toString('hex') !== id) return undefined
+  if (bytes === undefined || overall === undefined || signatureKeyID(signature) !== id) return undefined
   const own = bytes.subarray(10)
   const trusted = comment.slice(prefix.length)
   if (!verify(undefined, hashOf(file), key, own)) return undefined
