@@ -85,7 +85,7 @@ export function nextRollout(before: RolloutState, facts: RolloutFacts): RolloutP
     state,
     admit,
     withdraw: stale.filter((name) => !admitted.has(name)),
-    dueMs: dueOf([rest.dueMs, ...reached.flatMap(({ members }) => members.map((one) => dueMsOf(one, facts)))], nowMs),
+    dueMs: dueOf(rest.dueMs, reached, facts),
     status: {
       phase: rest.phase,
       message: rest.message,
@@ -241,15 +241,13 @@ function places({ perLink, perZone, atOnce }: RolloutRules) {
 }
 
 function countsOf({ name, members }: RingMembers): RingCounts {
-  const count = (fits: (progress: NodeProgress['is']) => boolean) =>
-    members.reduce((sum, { progress }) => sum + (fits(progress.is) ? 1 : 0), 0)
-  return {
-    name,
-    nodes: members.length,
-    committed: count((is) => is === 'committed'),
-    failed: count((is) => is === 'failed'),
-    updating: count((is) => is === 'admitted' || is === 'trial'),
+  let [committed, failed, updating] = [0, 0, 0]
+  for (const { progress } of members) {
+    if (progress.is === 'committed') committed += 1
+    else if (progress.is === 'failed') failed += 1
+    else if (progress.is === 'admitted' || progress.is === 'trial') updating += 1
   }
+  return { name, nodes: members.length, committed, failed, updating }
 }
 
 /** When this node stalls, counts as lost, or leaves the penalty box. */
@@ -260,8 +258,10 @@ function dueMsOf({ node, progress }: Member, { rules }: RolloutFacts): number | 
   return progress.is === 'admitted' && admitted !== undefined ? admitted.atMs + rules.stallSeconds * 1000 : undefined
 }
 
-function dueOf(times: readonly (number | undefined)[], nowMs: number): number | undefined {
-  let least: number | undefined
-  for (const one of times) if (one !== undefined && one > nowMs && (least === undefined || one < least)) least = one
-  return least
+/** The first time after now at which time alone changes the decision. */
+function dueOf(ringMs: number | undefined, reached: readonly RingMembers[], facts: RolloutFacts): number | undefined {
+  const later = (ms: number | undefined) => (ms !== undefined && ms > facts.nowMs ? ms : Number.POSITIVE_INFINITY)
+  let least = later(ringMs)
+  for (const { members } of reached) for (const one of members) least = Math.min(least, later(dueMsOf(one, facts)))
+  return least === Number.POSITIVE_INFINITY ? undefined : least
 }

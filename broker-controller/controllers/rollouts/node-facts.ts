@@ -41,7 +41,9 @@ export function rolloutNode(node: Node, rules: RolloutRules, controllerAddresses
   const { admission, report } = writtenOn(node)
   const { failures = 0, failedAt } = admission ?? {}
   return {
-    ...{ name, labels, isConnected },
+    name,
+    labels,
+    isConnected,
     link: labels[linkLabel] || (addresses[0] === undefined ? '' : segmentOf(annotations, addresses[0])),
     zone: labels[zoneLabel] ?? '',
     sequence: report?.sequence,

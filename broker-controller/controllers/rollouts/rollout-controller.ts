@@ -61,7 +61,7 @@ async function runRollout({ store, events, clock, log }: RolloutNeeds, signal: A
     const nowMs = clock.wallMs()
     const controllers = await controllerAddresses(store)
     const members: RolloutNode[] = []
-    await eachInTurns(nodes.all(), (node) => void members.push(rolloutNode(node, wish.rules, controllers)))
+    await eachInTurns([...nodes.all()], (node) => void members.push(rolloutNode(node, wish.rules, controllers)))
     const plan = nextRollout(state, { ...wish, nodes: members, nowMs })
     await carryOut(plan.admit, plan.withdraw)
     const isSaved = await save(map, wish, plan)
@@ -107,7 +107,7 @@ function rolloutWrites({ store, clock, log }: Writing, nodes: Informer<'nodes'>,
   const keepReports = async () => {
     const nowMs = clock.wallMs()
     const reporting: StoredObject<'nodes'>[] = []
-    await eachInTurns(nodes.all(), (node) => {
+    await eachInTurns([...nodes.all()], (node) => {
       if (withReport(node, nowMs) !== undefined) reporting.push(node)
     })
     await inParallel(reporting, writesAtOnce, async ({ metadata }) => {

@@ -59,10 +59,11 @@ test('in a home a bad release reaches one machine', async (t) => {
   t.same([plan.status.phase, ran], ['Paused', 1])
 })
 
-test('a decision over 10,000 nodes is made within a turn of 100 ms', async (t) => {
+test('a decision over 10,000 nodes is made within a turn of 20 ms', async (t) => {
   const { nodes, plan } = simulateRollout(fleet, target, firstState, 5)
   const facts = { target, releases: [target], rules, nodes, nowMs: 5 * 3_600_000 }
-  const { ms } = await turnCost({ what: 'rollout', bytes: 0, act: async () => nextRollout(plan.state, facts) })
+  const decide = { what: 'rollout', bytes: 0, act: async () => nextRollout(plan.state, facts) }
+  const { ms } = await turnCost(decide, { enoughMs: 20 })
   t.comment(`${ms.toFixed(1)} ms`)
-  t.ok(ms <= 100, `${ms.toFixed(0)} ms`)
+  t.ok(ms <= 20, `${ms.toFixed(0)} ms`)
 })

@@ -130,7 +130,7 @@ const key = { namespace: 'many', name: 'web' }
 const ready = [{ type: 'Ready', status: 'True', lastTransitionTime: '2025-12-31T00:00:00Z' }] as const
 
 /** In parts, as a store writes them. */
-async function each(count: number, act: (at: number) => Promise<unknown>): Promise<void> {
+export async function each(count: number, act: (at: number) => Promise<unknown>): Promise<void> {
   for (let at = 0; at < count; at += writtenTogether) {
     await Promise.all(Array.from({ length: Math.min(writtenTogether, count - at) }, (_, index) => act(at + index)))
   }

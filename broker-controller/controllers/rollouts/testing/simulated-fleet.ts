@@ -43,9 +43,17 @@ export function simulateRollout(
     downloadMs.set(name, draw() * 10 * 60_000)
     const link = Math.floor(at / fleet.perLink)
     return {
-      ...{ name, labels: {}, link: `link-${link}`, zone: `zone-${link % 4}`, sequence: 1 },
-      ...{ isConnected: draw() * 100 >= fleet.offPercent, lostSinceMs: undefined, isController: at === 0 },
-      ...{ penaltyUntilMs: 0, admitted: undefined, report: undefined },
+      name,
+      labels: {},
+      link: `link-${link}`,
+      zone: `zone-${link % 4}`,
+      sequence: 1,
+      isConnected: draw() * 100 >= fleet.offPercent,
+      lostSinceMs: undefined,
+      isController: at === 0,
+      penaltyUntilMs: 0,
+      admitted: undefined,
+      report: undefined,
     }
   })
   const ran = new Set<string>()

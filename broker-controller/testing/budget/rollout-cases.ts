@@ -1,0 +1,60 @@
+/** The rollout of the agent over a large fleet. */
+import {
+  type AgentUpdateReport,
+  agentReleaseAnnotation,
+  agentUpdateAnnotation,
+} from '../../../api/node/agent-update.ts'
+import { aNode } from '../../../api/testing/builders.ts'
+import { rolloutController } from '../../controllers/rollouts/rollout-controller.ts'
+import { type RolloutWish, rolloutCommands, rolloutKey } from '../../controllers/rollouts/rollout-object.ts'
+import { usualRules } from '../../controllers/rollouts/rollout-rules.ts'
+import type { StoredObject } from '../../store/store.ts'
+import { type ControllerCase, each } from './controller-cases.ts'
+
+const nodes = 10_000
+const perLink = 50
+const target = { version: '2.0.0', sequence: 20, digest: 'b'.repeat(64), floor: 1 }
+const rings: RolloutWish['rules']['rings'] = [
+  { name: 'canary', count: 10, soakSeconds: 0 },
+  { name: 'early', percent: 1, soakSeconds: 0 },
+  { name: 'tenth', percent: 10, soakSeconds: 0 },
+]
+const wish: RolloutWish = {
+  target,
+  releases: [target],
+  rules: { ...usualRules, rings, perLink: 10, failureCount: 100, failurePercent: 10 },
+}
+
+/** Every fourth node has the release, every fourth is on trial, and the others wait for it. */
+function updating(at: number): StoredObject<'nodes'> {
+  const name = `pi-${at}`
+  const outcome = (['committed', 'trial'] as const)[at % 4]
+  const [version, sequence] = outcome === 'committed' ? [target.version, target.sequence] : ['1.0.0', 10]
+  const release = outcome && { version: target.version, sequence: target.sequence, outcome }
+  const report: AgentUpdateReport = { version, sequence, ...(release && { release }) }
+  const { floor: _, ...own } = target
+  const admission = { ...own, admittedAt: '2026-01-01T00:00:00Z', outcome, outcomeAt: '2026-01-01T00:00:00Z' }
+  return aNode({
+    name,
+    labels: { 'bramble.dev/link': `link-${Math.floor(at / perLink)}` },
+    annotations: {
+      [agentUpdateAnnotation]: JSON.stringify(report),
+      ...(outcome && { [agentReleaseAnnotation]: JSON.stringify(admission) }),
+    },
+  })
+}
+
+export const rolloutCases: readonly ControllerCase[] = [
+  {
+    what: 'a rollout over 10,000 nodes begins',
+    loops: (needs) => [rolloutController(needs)],
+    fill: ({ store }) => each(nodes, (at) => store.create('nodes', updating(at))),
+    act: ({ store }) =>
+      store.create('configmaps', {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: rolloutKey,
+        data: { rollout: rolloutCommands.start(wish).rollout },
+      }),
+  },
+]
