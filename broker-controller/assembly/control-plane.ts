@@ -90,6 +90,7 @@ import { podCleanupController } from '../controllers/pods/pod-cleanup-controller
 import { type TaintEvictionNeeds, taintEvictionController } from '../controllers/pods/taint-eviction-controller.ts'
 import { rebootRequestController } from '../controllers/reboots/reboot-request-controller.ts'
 import { rolloutController } from '../controllers/rollouts/rollout-controller.ts'
+import { rolloutMetrics } from '../controllers/rollouts/rollout-metrics.ts'
 import { serviceAllocationController } from '../controllers/service-allocation-controller.ts'
 import { type VolumeControllerNeeds, volumeControllers } from '../controllers/volumes/volume-controllers.ts'
 import { type WorkloadNeeds, workloadControllers } from '../controllers/workloads/workload-controllers.ts'
@@ -186,7 +187,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     policyStatusController(needs),
     namespaceAccessController(needs),
     rebootRequestController(needs),
-    rolloutController(needs),
+    rolloutController({ ...needs, metrics: rolloutMetrics(needs.registry) }),
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
     ...volumeControllers(needs),
     endpointsController(needs),

@@ -1,6 +1,7 @@
 import { test } from 'tap'
+import { rolloutKey } from '../../../api/node/agent-rollout.ts'
 import { firstState, nextRollout } from '../../controllers/rollouts/next-rollout.ts'
-import { readRollout, rolloutCommands, rolloutData, rolloutKey } from '../../controllers/rollouts/rollout-object.ts'
+import { readRollout, rolloutCommands, rolloutData } from '../../controllers/rollouts/rollout-object.ts'
 import { usualRules } from '../../controllers/rollouts/rollout-rules.ts'
 import { readRing } from './ring-option.ts'
 import {

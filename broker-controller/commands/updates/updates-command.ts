@@ -1,14 +1,13 @@
 /** `bramble-controller updates`: releases of the agent, and their way through the fleet. */
 import type { ConfigMap } from '../../../api/config-map.ts'
+import { readStatus, rolloutKey, rolloutPath } from '../../../api/node/agent-rollout.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../../daemon/api-client.ts'
 import { rfc3339, systemClock } from '../../../daemon/clock.ts'
 import {
   type RolloutWish,
   readConfigMap,
   readRollout,
-  readStatus,
   rolloutCommands,
-  rolloutKey,
 } from '../../controllers/rollouts/rollout-object.ts'
 import { type RolloutRules, readRolloutRules, usualRules } from '../../controllers/rollouts/rollout-rules.ts'
 import { addRelease, listReleases, type ServedRelease } from '../../releases/release-store.ts'
@@ -92,12 +91,10 @@ export function wishFor(version: string, served: readonly ServedRelease[], rules
   return { target, releases: releases.filter(({ sequence }) => sequence <= target.sequence), rules }
 }
 
-const mapPath = `/api/v1/namespaces/${rolloutKey.namespace}/configmaps/${rolloutKey.name}`
-
 /** Throws when the API rejects a request. */
 export async function startRollout(wish: RolloutWish, { client, signal }: RolloutApi): Promise<string> {
   const data = rolloutCommands.start(wish)
-  const patched = await client.patch(mapPath, { data }, undefined, signal)
+  const patched = await client.patch(rolloutPath, { data }, undefined, signal)
   if (patched.status !== 404) expectSuccess('Cannot start the rollout', patched)
   else {
     const metadata = { name: rolloutKey.name, namespace: rolloutKey.namespace }
@@ -113,7 +110,7 @@ async function change(
   done: string,
   { client, signal }: RolloutApi,
 ): Promise<string> {
-  const answer = await client.patch(mapPath, { data }, undefined, signal)
+  const answer = await client.patch(rolloutPath, { data }, undefined, signal)
   if (answer.status === 404) throw new Error(noRollout)
   expectSuccess('Cannot change the rollout', answer)
   return `${done}.\n`
@@ -122,7 +119,7 @@ async function change(
 const noRollout = 'No rollout was started. Start one with bramble-controller updates start VERSION'
 
 async function readMap({ client, signal }: RolloutApi): Promise<ConfigMap | undefined> {
-  const answer = await client.get(mapPath, signal)
+  const answer = await client.get(rolloutPath, signal)
   if (answer.status === 404) return undefined
   expectSuccess('Cannot read the rollout', answer)
   const map = readConfigMap(answer.body)

@@ -1,9 +1,12 @@
 import { type Test, test } from 'tap'
+import { readStatus, rolloutKey } from '../../../api/node/agent-rollout.ts'
 import { type AgentUpdateReport, admissionOf, wantedReleaseOf } from '../../../api/node/agent-update.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { rolloutController } from './rollout-controller.ts'
-import { type RolloutWish, readStatus, rolloutCommands, rolloutKey } from './rollout-object.ts'
+import { rolloutMetrics } from './rollout-metrics.ts'
+import { failedRollout, type RolloutWish, rolloutCommands } from './rollout-object.ts'
 import { usualRules } from './rollout-rules.ts'
 
 const target = { version: '2.0.0', sequence: 20, digest: 'b'.repeat(64), floor: 1 }
@@ -13,6 +16,8 @@ type Outcome = NonNullable<AgentUpdateReport['release']>['outcome']
 
 async function opened(t: Test, ...expectedErrors: readonly string[]) {
   const world = fleet(t, ...expectedErrors)
+  const registry = metricsRegistry()
+  const metrics = rolloutMetrics(registry)
   const names = ['pi-1', 'pi-2', 'pi-3']
   for (const name of names) await world.join({ name })
   const annotate = async (name: string, report: AgentUpdateReport) => {
@@ -31,7 +36,7 @@ async function opened(t: Test, ...expectedErrors: readonly string[]) {
     const nodes = await Promise.all(names.map((name) => world.node(name)))
     return nodes.filter((node) => wantedReleaseOf(node) !== undefined).map(({ metadata }) => metadata.name)
   }
-  return { world, report, admitted, start: () => world.start(rolloutController(world)) }
+  return { world, registry, report, admitted, start: () => world.start(rolloutController({ ...world, metrics })) }
 }
 
 async function command(world: Fleet, data: { readonly [key: string]: string | null }) {
@@ -72,13 +77,16 @@ test('a release goes to one node, soaks, and goes to the others, also over a res
 })
 
 test('a node that takes the release back pauses the rollout, is kept as a failure, and an operator resumes it', async (t) => {
-  const { world, report, admitted, start } = await opened(t)
-  t.teardown(start())
+  const { world, registry, report, admitted, start } = await opened(t)
+  const stop = start()
   await command(world, rolloutCommands.start(wish))
   const [canary = ''] = await admitted()
   await report(canary, 'trial')
   await report(canary, 'rolledBack')
   t.equal(await phase(world), 'Paused')
+  t.match(registry.text(), /phase="Paused",by="failures"/)
+  const failure = async () => failedRollout((await world.store.get('configmaps', rolloutKey)) ?? {})
+  t.match(await failure(), { version: '2.0.0', reason: /took it back/ })
   t.match(admissionOf(await world.node(canary)), { outcome: 'rolledBack', failures: 1 })
   await world.pass(7200, 50)
   t.same(await admitted(), [canary])
@@ -88,8 +96,11 @@ test('a node that takes the release back pauses the rollout, is kept as a failur
     [{ type: 'Warning', message: /updates resume/ }],
   )
   await command(world, rolloutCommands.resume(rfc3339(world.clock.wallMs())))
+  t.equal(await failure(), undefined)
   await world.pass(3700, 50)
   t.equal((await admitted()).length, 3)
+  await stop()
+  t.notMatch(registry.text(), /bramble_rollout/, 'of another controller from then on')
 })
 
 test('a pause of the operator withdraws what has not begun, until it is resumed', async (t) => {
@@ -100,6 +111,7 @@ test('a pause of the operator withdraws what has not begun, until it is resumed'
   await command(world, rolloutCommands.pause('paused by an operator'))
   t.same(await admitted(), [])
   t.equal(await phase(world), 'Paused')
+  t.equal(failedRollout((await world.store.get('configmaps', rolloutKey)) ?? {}), undefined, 'nothing has failed')
   await command(world, rolloutCommands.resume(rfc3339(world.clock.wallMs())))
   t.equal((await admitted()).length, 1)
 })

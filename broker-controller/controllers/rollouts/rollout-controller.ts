@@ -1,5 +1,6 @@
 /** Loop: takes the release of the fleet's rollout through its nodes. It writes which node may take it; the node outbox publishes that. */
 import { isDeepStrictEqual } from 'node:util'
+import { isPausedByOperator, isRolloutMap, rolloutKey } from '../../../api/node/agent-rollout.ts'
 import { goodbyeReasonAnnotation } from '../../../api/node/lifecycle-annotations.ts'
 import type { Node } from '../../../api/node.ts'
 import { alarm } from '../../../daemon/alarm.ts'
@@ -16,11 +17,13 @@ import type { Store, StoredObject } from '../../store/store.ts'
 import { type Admission, nextRollout, type RolloutPlan } from './next-rollout.ts'
 import { rolloutNode, withoutRelease, withRelease, withReport, writtenOn } from './node-facts.ts'
 import type { RolloutNode } from './rollout-facts.ts'
-import { type RolloutWish, readRollout, rolloutData, rolloutKey } from './rollout-object.ts'
+import type { RolloutMetrics } from './rollout-metrics.ts'
+import { type RolloutWish, readRollout, rolloutData } from './rollout-object.ts'
 
 export type RolloutNeeds = {
   readonly store: Store
   readonly events: EventRecorder
+  readonly metrics: RolloutMetrics
   readonly clock: Clock
   readonly log: Log
 }
@@ -34,14 +37,14 @@ export function rolloutController(needs: RolloutNeeds): Loop {
   return { name: 'agent-rollout', run: (signal) => runRollout(needs, signal) }
 }
 
-async function runRollout({ store, events, clock, log }: RolloutNeeds, signal: AbortSignal): Promise<void> {
+async function runRollout({ store, events, metrics, clock, log }: RolloutNeeds, signal: AbortSignal): Promise<void> {
   const bell = alarm(clock)
   const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     if (present === undefined || previous === undefined || factsOf(present) !== factsOf(previous)) bell.ring()
   })
   const maps = informer({ store, clock, log }, 'configmaps', (present, previous) => {
-    const { namespace, name } = (present ?? previous)?.metadata ?? {}
-    if (namespace === rolloutKey.namespace && name === rolloutKey.name) bell.ring()
+    const map = present ?? previous
+    if (map !== undefined && isRolloutMap(map)) bell.ring()
   })
   let refused: string | undefined
   const { keepReports, carryOut, save } = rolloutWrites({ store, clock, log }, nodes, maps)
@@ -51,6 +54,7 @@ async function runRollout({ store, events, clock, log }: RolloutNeeds, signal: A
     await keepReports()
     const map = maps.get(rolloutKey)
     const found = map && readRollout(map)
+    if (typeof found !== 'object') metrics.show(undefined)
     if (map === undefined || found === undefined) return idleMs
     if (typeof found === 'string') {
       if (found !== refused) log.error('The rollout of the agent cannot be used', { because: found })
@@ -63,6 +67,7 @@ async function runRollout({ store, events, clock, log }: RolloutNeeds, signal: A
     const members: RolloutNode[] = []
     await eachInTurns([...nodes.all()], (node) => void members.push(rolloutNode(node, wish.rules, controllers)))
     const plan = nextRollout(state, { ...wish, nodes: members, nowMs })
+    metrics.show({ version: wish.target.version, status: plan.status, isPausedByOperator: isPausedByOperator(map) })
     await carryOut(plan.admit, plan.withdraw)
     const isSaved = await save(map, wish, plan)
     if (isSaved && state.paused === undefined && plan.state.paused !== undefined) {
@@ -86,15 +91,12 @@ async function runRollout({ store, events, clock, log }: RolloutNeeds, signal: A
     }
   }
 
-  await runLoops(
-    [
-      { name: 'nodes', run: nodes.run },
-      { name: 'configmaps', run: maps.run },
-      { name: 'work', run: work },
-    ],
-    signal,
-    log,
-  )
+  const loops = [
+    { name: 'nodes', run: nodes.run },
+    { name: 'configmaps', run: maps.run },
+    { name: 'work', run: work },
+  ]
+  await runLoops(loops, signal, log).finally(() => metrics.show(undefined))
 }
 
 type Writing = Pick<RolloutNeeds, 'store' | 'clock' | 'log'>

@@ -4,13 +4,12 @@
  */
 import { type ConfigMap, ConfigMapSchema } from '../../../api/config-map.ts'
 import { decode } from '../../../api/decode.ts'
+import { isPausedByOperator, rolloutFields, rolloutPauses } from '../../../api/node/agent-rollout.ts'
 import { isRelease } from '../../../api/node/agent-update.ts'
 import { type Described, double, integer, list, object, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { firstState, type RolloutState, type RolloutStatus } from './next-rollout.ts'
 import { type RolloutRules, RolloutRulesSchema, readRolloutRules } from './rollout-rules.ts'
-
-export const rolloutKey = { namespace: 'kube-system', name: 'bramble-agent-rollout' } as const
 
 const FleetReleaseSchema = object({ version: text, sequence: integer, digest: text, floor: integer })
 const WishSchema = object({ target: FleetReleaseSchema, releases: list(FleetReleaseSchema), rules: RolloutRulesSchema })
@@ -26,17 +25,6 @@ const StateSchema = object({
   resumedMs: optional(double),
 })
 
-const StatusSchema = object({
-  phase: text,
-  message: text,
-  rings: list(object({ name: text, nodes: integer, committed: integer, failed: integer, updating: integer })),
-  stragglers: list(text),
-  stragglerCount: integer,
-})
-/** `stragglers`: the first of them. */
-export type StoredStatus = Described<typeof StatusSchema>
-
-const keys = { wish: 'rollout', state: 'state', status: 'status', pause: 'pause', resumedAt: 'resumedAt' } as const
 const mostStragglers = 100
 const mostReleases = 64
 
@@ -47,7 +35,7 @@ export type StoredRollout = {
 
 /** Undefined: there is no rollout. A text: why the object cannot be used. */
 export function readRollout({ data = {} }: Pick<ConfigMap, 'data'>): StoredRollout | string | undefined {
-  const written = data[keys.wish]
+  const written = data[rolloutFields.wish]
   if (written === undefined) return undefined
   const decoded = decode(WishSchema, parseJson(written))
   if (!decoded.ok) return 'the field "rollout" cannot be read'
@@ -56,7 +44,7 @@ export function readRollout({ data = {} }: Pick<ConfigMap, 'data'>): StoredRollo
   if (typeof rules === 'string') return rules
   if (wish.releases.length > mostReleases || ![wish.target, ...wish.releases].every(isRelease))
     return 'the field "rollout" names something that is not a release'
-  return { wish, state: withOperator(storedState(data[keys.state], wish), data) }
+  return { wish, state: withOperator(storedState(data[rolloutFields.state], wish), data) }
 }
 
 function storedState(written: string | undefined, { target }: RolloutWish): RolloutState {
@@ -68,11 +56,20 @@ function storedState(written: string | undefined, { target }: RolloutWish): Roll
 
 /** A pause of the operator holds until it is resumed; one of the controller until an operator has resumed it since. */
 function withOperator(state: RolloutState, data: { readonly [key: string]: string }): RolloutState {
-  const resumedMs = Date.parse(data[keys.resumedAt] ?? '')
+  const resumedMs = Date.parse(data[rolloutFields.resumedAt] ?? '')
   const isResumed = Number.isFinite(resumedMs) && resumedMs !== state.resumedMs
   const { paused: _, ...running } = state
   const resumed = isResumed ? { ...running, resumedMs } : state
-  return data[keys.pause] === undefined ? resumed : { ...resumed, paused: data[keys.pause] }
+  return data[rolloutFields.pause] === undefined ? resumed : { ...resumed, paused: data[rolloutFields.pause] }
+}
+
+/** The rollout that the controller pauses because of failures, and why. Undefined: there is none, or an operator pauses it, too. */
+export function failedRollout(
+  map: Pick<ConfigMap, 'data'>,
+): { readonly version: string; readonly reason: string } | undefined {
+  const rollout = readRollout(map)
+  if (typeof rollout !== 'object' || isPausedByOperator(map) || rollout.state.paused === undefined) return undefined
+  return { version: rollout.wish.target.version, reason: rollout.state.paused }
 }
 
 /** What the controller writes. A pause of the operator is not made one of the controller's. */
@@ -83,11 +80,11 @@ export function rolloutData(
   status: RolloutStatus,
 ): { readonly [key: string]: string } {
   const { paused, ...rest } = state
-  const kept = paused !== undefined && paused !== data[keys.pause] ? { ...rest, paused } : rest
+  const kept = paused !== undefined && paused !== data[rolloutFields.pause] ? { ...rest, paused } : rest
   const { stragglers, ...shown } = status
   return {
-    [keys.state]: JSON.stringify({ target: target.digest, ...kept }),
-    [keys.status]: JSON.stringify({
+    [rolloutFields.state]: JSON.stringify({ target: target.digest, ...kept }),
+    [rolloutFields.status]: JSON.stringify({
       ...shown,
       stragglers: stragglers.slice(0, mostStragglers),
       stragglerCount: stragglers.length,
@@ -98,20 +95,13 @@ export function rolloutData(
 /** What the operator's commands write; null removes a key. */
 export const rolloutCommands = {
   start: (wish: RolloutWish) => ({
-    [keys.wish]: JSON.stringify(wish),
-    [keys.state]: null,
-    [keys.status]: null,
-    [keys.pause]: null,
-    [keys.resumedAt]: null,
+    [rolloutFields.wish]: JSON.stringify(wish),
+    [rolloutFields.state]: null,
+    [rolloutFields.status]: null,
+    [rolloutFields.pause]: null,
+    [rolloutFields.resumedAt]: null,
   }),
-  pause: (why: string) => ({ [keys.pause]: why }),
-  resume: (now: string) => ({ [keys.pause]: null, [keys.resumedAt]: now }),
-}
-
-/** Undefined: the controller has not decided yet. */
-export function readStatus({ data = {} }: Pick<ConfigMap, 'data'>): StoredStatus | undefined {
-  const decoded = decode(StatusSchema, parseJson(data[keys.status] ?? ''))
-  return decoded.ok ? decoded.value : undefined
+  ...rolloutPauses,
 }
 
 /** Undefined: it is not a ConfigMap. */

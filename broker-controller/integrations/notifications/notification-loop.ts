@@ -1,4 +1,6 @@
 /** Loop, on the controller that leads: what is wrong in the fleet → messages to channels. Costs per change, not per object. */
+
+import { isRolloutMap } from '../../../api/node/agent-rollout.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
@@ -8,7 +10,7 @@ import { type BatchState, nextBatch, noProblems } from './batches.ts'
 import { type ChannelQueueNeeds, channelQueue } from './channel-queue.ts'
 import { messageFor } from './messages.ts'
 import type { NotifySettings } from './notify-settings.ts'
-import { type FleetProblem, problemsOfNode, problemsOfPod } from './problems.ts'
+import { type FleetProblem, problemsOfMap, problemsOfNode, problemsOfPod } from './problems.ts'
 
 export type NotificationNeeds = {
   readonly store: Store
@@ -39,15 +41,22 @@ export function notificationLoop(needs: NotificationNeeds, settings: NotifySetti
     if (problems.length === 0) ofPods.delete(key)
     else if (ofPods.has(key) || ofPods.size < mostPods) ofPods.set(key, problems)
   })
+  let ofRollout: readonly FleetProblem[] = []
+  const maps = informer(needs, 'configmaps', (now, before) => {
+    const map = now ?? before
+    if (map !== undefined && isRolloutMap(map)) ofRollout = now === undefined ? [] : problemsOfMap(now)
+  })
   const channels = settings.channels.map((channel) => ({ channel, queue: channelQueue(channel, needs) }))
   const problemsNow = () =>
     new Map(
-      [...ofNodes.values(), ...ofPods.values()].flat().map((problem): [string, FleetProblem] => [problem.key, problem]),
+      [...ofNodes.values(), ...ofPods.values(), ofRollout]
+        .flat()
+        .map((problem): [string, FleetProblem] => [problem.key, problem]),
     )
 
   const watch = async (signal: AbortSignal) => {
     let state: BatchState = noProblems
-    await Promise.all([nodes.listed, pods.listed])
+    await Promise.all([nodes.listed, pods.listed, maps.listed])
     while (!signal.aborted) {
       const { state: after, batch } = nextBatch(state, problemsNow(), clock.monotonicMs(), settings)
       state = after
@@ -64,6 +73,7 @@ export function notificationLoop(needs: NotificationNeeds, settings: NotifySetti
   const loops: readonly Loop[] = [
     { name: 'notified-nodes', run: nodes.run },
     { name: 'notified-pods', run: pods.run },
+    { name: 'notified-rollout', run: maps.run },
     { name: 'notification-batches', run: watch },
     ...channels.map(({ channel, queue }) => ({ name: `notification-channel-${channel.name}`, run: queue.run })),
   ]

@@ -1,7 +1,10 @@
 import { test } from 'tap'
+import { rolloutKey } from '../../../api/node/agent-rollout.ts'
 import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { problemsOfNode, problemsOfPod } from './problems.ts'
+import { rolloutCommands } from '../../controllers/rollouts/rollout-object.ts'
+import { usualRules } from '../../controllers/rollouts/rollout-rules.ts'
+import { problemsOfMap, problemsOfNode, problemsOfPod } from './problems.ts'
 
 type Condition = NonNullable<NonNullable<Node['status']>['conditions']>[number]
 
@@ -82,4 +85,23 @@ test('a pod has a problem when it failed or a container crashes again and again'
     { kind: 'PodCrashLooping', text: 'Pod shop/web: container main keeps crashing, 7 restarts' },
   ])
   t.same(problemsOfPod(waiting('ContainerCreating')), [])
+})
+
+test('a rollout that failures have paused is a problem, and one that an operator pauses is not', async (t) => {
+  const target = { version: '1.5.0', sequence: 15, digest: 'a'.repeat(64), floor: 1 }
+  const { rollout } = rolloutCommands.start({ target, releases: [target], rules: usualRules })
+  const state = JSON.stringify({ target: target.digest, ring: 0, paused: '1 of 1 nodes failed' })
+  const map = (data: { readonly [key: string]: string }, name: string = rolloutKey.name) => ({
+    metadata: { ...rolloutKey, name },
+    data: { rollout, ...data },
+  })
+  t.match(problemsOfMap(map({ state })), [
+    { kind: 'RolloutPaused', namespace: '', text: 'The rollout of agent 1.5.0 pauses: 1 of 1 nodes failed' },
+  ])
+  t.same(problemsOfMap(map({})), [])
+  t.same(problemsOfMap(map({ ...rolloutCommands.pause('Paused by an operator') })), [])
+  const { resumedAt } = rolloutCommands.resume('2026-01-01T00:00:00Z')
+  t.same(problemsOfMap(map({ state, resumedAt })), [])
+  t.same(problemsOfMap(map({ state }, 'another')), [])
+  t.same(problemsOfMap({ metadata: rolloutKey, data: { rollout: '{' } }), [])
 })

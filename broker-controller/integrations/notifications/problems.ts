@@ -1,17 +1,20 @@
-/** What is wrong with a node or a pod, as far as a person wants to be notified of it. */
+/** What is wrong with a node, a pod or the rollout of the agent, as far as a person wants to be notified of it. */
+import type { ConfigMap } from '../../../api/config-map.ts'
+import { isRolloutMap } from '../../../api/node/agent-rollout.ts'
 import { healthConditionTypes, type Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { linkOf } from '../../controllers/node-lifecycle/link-suspicion.ts'
 import { isReady, zoneOf } from '../../controllers/node-lifecycle/zones.ts'
+import { failedRollout } from '../../controllers/rollouts/rollout-object.ts'
 
-export const problemKinds = ['NodeNotReady', 'NodeUnhealthy', 'PodCrashLooping', 'PodFailed'] as const
+export const problemKinds = ['NodeNotReady', 'NodeUnhealthy', 'PodCrashLooping', 'PodFailed', 'RolloutPaused'] as const
 export type ProblemKind = (typeof problemKinds)[number]
 
 export type FleetProblem = {
   /** The same for the same problem of the same object. */
   readonly key: string
   readonly kind: ProblemKind
-  /** Namespace of a pod; '' for a node. */
+  /** Namespace of a pod; '' for a node and the rollout. */
   readonly namespace: string
   /** `pi-1`, `default/web` */
   readonly name: string
@@ -64,6 +67,15 @@ export function problemsOfPod({ metadata, status }: Pod): readonly FleetProblem[
   if (looping === undefined) return []
   const text = line(`Pod ${name}: container ${looping.name} keeps crashing, ${looping.restartCount} restarts`)
   return [{ key: `PodCrashLooping/${name}`, kind: 'PodCrashLooping', namespace, name, text }]
+}
+
+/** A pause by an operator is not a problem. */
+export function problemsOfMap(map: Pick<ConfigMap, 'metadata' | 'data'>): readonly FleetProblem[] {
+  const failed = isRolloutMap(map) ? failedRollout(map) : undefined
+  if (failed === undefined) return []
+  const { version, reason } = failed
+  const text = line(`The rollout of agent ${version} pauses: ${reason}`)
+  return [{ key: `RolloutPaused/${version}`, kind: 'RolloutPaused', namespace: '', name: version, text }]
 }
 
 function groupOf(node: Node): string | undefined {

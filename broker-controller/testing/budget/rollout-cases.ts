@@ -1,12 +1,16 @@
 /** The rollout of the agent over a large fleet. */
+
+import { rolloutKey } from '../../../api/node/agent-rollout.ts'
 import {
   type AgentUpdateReport,
   agentReleaseAnnotation,
   agentUpdateAnnotation,
 } from '../../../api/node/agent-update.ts'
 import { aNode } from '../../../api/testing/builders.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { rolloutController } from '../../controllers/rollouts/rollout-controller.ts'
-import { type RolloutWish, rolloutCommands, rolloutKey } from '../../controllers/rollouts/rollout-object.ts'
+import { rolloutMetrics } from '../../controllers/rollouts/rollout-metrics.ts'
+import { type RolloutWish, rolloutCommands } from '../../controllers/rollouts/rollout-object.ts'
 import { usualRules } from '../../controllers/rollouts/rollout-rules.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { type ControllerCase, each } from './controller-cases.ts'
@@ -47,7 +51,7 @@ function updating(at: number): StoredObject<'nodes'> {
 export const rolloutCases: readonly ControllerCase[] = [
   {
     what: 'a rollout over 10,000 nodes begins',
-    loops: (needs) => [rolloutController(needs)],
+    loops: (needs) => [rolloutController({ ...needs, metrics: rolloutMetrics(metricsRegistry()) })],
     fill: ({ store }) => each(nodes, (at) => store.create('nodes', updating(at))),
     act: ({ store }) =>
       store.create('configmaps', {
