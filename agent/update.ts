@@ -27,7 +27,7 @@ import { knownTimePath, timeFile } from './adapters/disk/time-file.ts'
 import { containersEpoch, readAgentUnit, restartAgent } from './adapters/updates/agent-unit.ts'
 import { releaseSource } from './adapters/updates/release-source.ts'
 import { runningContainers, viewOfController } from './adapters/updates/trial-facts.ts'
-import { updateFiles } from './adapters/updates/update-files.ts'
+import { downloadFolder, updateFiles } from './adapters/updates/update-files.ts'
 import { updateDefaults, updateProgram } from './commands/update-table.ts'
 import { likelyDate } from './health/clock.ts'
 import { findIdentity } from './join/identity.ts'
@@ -181,7 +181,7 @@ const debianArchitecture = process.arch === 'x64' ? 'amd64' : process.arch
 async function fetchWanted(values: Given): Promise<string> {
   const dataDir = values['data-dir']
   const updates = updatesOf(values)
-  const downloads = join(updates.folder, 'download')
+  const downloads = downloadFolder(updates.folder)
   const files = updateFiles({ folder: updates.folder, package: updateDefaults.package, dataDir, log })
   const identity = (await findIdentity(dataDir))?.identity
   if (identity === undefined) return 'This machine has not joined a fleet'

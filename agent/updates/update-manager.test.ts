@@ -12,12 +12,16 @@ const rules = { isMetered: false, bytesPerDay: 100_000 }
 const release: AgentRelease = { version: '1.5.0', sequence: 15, digest: 'a'.repeat(64) }
 
 /** A machine of the package 1.4.0, and the manager that runs on it. */
-function running(t: Test, given: { readonly saved?: WantedUpdate; readonly isOfPackage?: boolean } = {}) {
+function running(
+  t: Test,
+  given: { readonly saved?: WantedUpdate; readonly isOfPackage?: boolean; readonly isMetered?: boolean } = {},
+) {
   const disk = {
     saved: given.saved,
     saves: 0,
     state: initialUpdateState as UpdateState,
     note: undefined as UpdateNote | undefined,
+    percent: undefined as number | undefined,
     fails: false,
   }
   const clock = fakeClock()
@@ -30,6 +34,7 @@ function running(t: Test, given: { readonly saved?: WantedUpdate; readonly isOfP
       base: async () => ((given.isOfPackage ?? true) ? { version: '1.4.0', sequence: 14 } : undefined),
       state: async () => disk.state,
       note: async () => disk.note,
+      downloadedPercent: async (digest) => (digest === release.digest ? disk.percent : undefined),
       wanted: async () => disk.saved,
       async saveWanted(wanted) {
         if (disk.fails) throw new Error('No space left on device')
@@ -40,7 +45,7 @@ function running(t: Test, given: { readonly saved?: WantedUpdate; readonly isOfP
     reads: { agentRelease },
     writes: { updateReport, updateConditions },
     clock,
-    rules,
+    rules: { ...rules, isMetered: given.isMetered ?? false },
     log: quietLog(t),
   })
   const end = manager.run(stop.signal)
@@ -115,4 +120,18 @@ test('an agent that is of no package reports nothing of updates', async (t) => {
   t.equal(disk.saves, 0)
   t.equal(updateReport.get(), undefined)
   t.same(updateConditions.get(), [])
+})
+
+test('the progress of a download is reported, except on a metered link', async (t) => {
+  for (const isMetered of [false, true]) {
+    const { disk, clock, agentRelease, updateReport } = running(t, { isMetered })
+    agentRelease.set({ release })
+    await clock.settle()
+    disk.percent = 40
+    await clock.advance(30_000)
+    t.equal(updateReport.get()?.release?.percent, isMetered ? undefined : 40)
+    disk.state = { ...initialUpdateState, rejected: [{ version: '1.5.0', digest: 'x', reason: 'it failed' }] }
+    await clock.advance(30_000)
+    t.equal(updateReport.get()?.release?.percent, undefined, 'it has ended')
+  }
 })

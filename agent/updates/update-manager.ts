@@ -23,6 +23,8 @@ export interface UpdateFiles {
   base(): Promise<Pick<Release, 'version' | 'sequence'> | undefined>
   state(): Promise<UpdateState>
   note(): Promise<UpdateNote | undefined>
+  /** How much of the release is downloaded, in steps of ten; undefined: nothing, or all is installed. */
+  downloadedPercent(digest: string): Promise<number | undefined>
   /** What was saved last. */
   wanted(): Promise<WantedUpdate | undefined>
   /** On disk once it has resolved. Undefined: none is wanted. */
@@ -67,7 +69,9 @@ export function updateManager({ files, rules, reads, writes, clock, log }: Updat
     const base = await files.base()
     if (base === undefined) return
     const wanted = await keepWanted()
-    const report = updateReport({ base, wanted, state: await files.state(), note: await files.note() })
+    // A metered link does not pay for each step.
+    const percent = wanted === undefined || rules.isMetered ? undefined : await files.downloadedPercent(wanted.digest)
+    const report = updateReport({ base, wanted, state: await files.state(), note: await files.note(), percent })
     writes.updateReport.set(report)
     writes.updateConditions.set([updateCondition(report)])
   }

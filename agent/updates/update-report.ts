@@ -13,6 +13,8 @@ export type UpdateReportFacts = {
   /** What the controller wants to run here. */
   readonly wanted: AgentRelease | undefined
   readonly note: UpdateNote | undefined
+  /** How much of the wanted release is on disk; undefined: nothing, or it is not reported. */
+  readonly percent?: number | undefined
 }
 
 type Outcome = NonNullable<AgentUpdateReport['release']>
@@ -20,7 +22,7 @@ type Outcome = NonNullable<AgentUpdateReport['release']>
 /** Reasons come from the publisher's programs and from errors of the machine, and must fit into an annotation. */
 const longestReason = 300
 
-export function updateReport({ state, base, wanted, note }: UpdateReportFacts): AgentUpdateReport {
+export function updateReport({ state, base, wanted, note, percent }: UpdateReportFacts): AgentUpdateReport {
   const { committed, trial } = state
   const { version, sequence } = committed !== undefined && committed.sequence > base.sequence ? committed : base
   const about = wanted ?? trial
@@ -33,6 +35,7 @@ export function updateReport({ state, base, wanted, note }: UpdateReportFacts): 
       ...{ version: about.version, sequence: about.sequence },
       ...found,
       ...(reason !== undefined && { reason: reason.slice(0, longestReason) }),
+      ...(percent !== undefined && found.outcome === 'waiting' && { percent }),
     },
   }
 }

@@ -45,6 +45,8 @@ const AgentUpdateReportSchema = object({
       /** `blocked`: it cannot be installed before somebody changes something. */
       outcome: oneOf('waiting', 'trial', 'committed', 'rolledBack', 'blocked'),
       reason: optional(text),
+      /** How much of it is downloaded, while it waits. */
+      percent: optional(integer),
     }),
   ),
 })

@@ -52,3 +52,18 @@ test('why a release is not installed is kept for the report', async (t) => {
   await files.saveSpent({ day: 3, bytes: 4 })
   t.same(await files.spent(), { day: 3, bytes: 4 })
 })
+
+test('how much of a release is downloaded is reported in steps of ten', async (t) => {
+  const { folder, files } = opened(t)
+  const own = join(folder, 'download', release.digest)
+  t.equal(await files.downloadedPercent(release.digest), undefined)
+  mkdirSync(own, { recursive: true })
+  const archive = join(own, 'bramble-agent_1.5.0_arm64.tar.part')
+  writeFileSync(archive, Buffer.alloc(470))
+  t.equal(await files.downloadedPercent(release.digest), undefined, 'its size is not known')
+  writeFileSync(join(own, 'release.json'), JSON.stringify({ archives: { arm64: { size: 1000 } } }))
+  t.equal(await files.downloadedPercent(release.digest), 40)
+  writeFileSync(archive, Buffer.alloc(2000))
+  t.equal(await files.downloadedPercent(release.digest), 100)
+  t.equal(await files.downloadedPercent('b'.repeat(64)), undefined)
+})

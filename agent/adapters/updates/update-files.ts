@@ -1,9 +1,9 @@
 /** Files by which the agent and the programs of its package agree on updates. */
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../api/decode.ts'
 import { AgentReleaseSchema } from '../../../api/node/agent-update.ts'
-import { bool, integer, object, oneOf, optional, type TSchema, text } from '../../../api/schema.ts'
+import { bool, integer, mapOf, object, oneOf, optional, type TSchema, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { isMissing } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -28,6 +28,8 @@ const WantedSchema = object({
   }),
 })
 const SpentSchema = object({ day: integer, bytes: integer })
+/** Sizes of archives in a release.json, whose signatures the updater checks. */
+const SizesSchema = object({ archives: mapOf(object({ size: integer })) })
 const NoteSchema = object({ sequence: integer, outcome: oneOf('waiting', 'blocked'), reason: text })
 
 export type UpdatePlaces = {
@@ -54,11 +56,31 @@ export function updateFiles({ folder, package: ofPackage, dataDir, log }: Update
     state: () => loadUpdateState({ disk: fileDisk, folder, dataFolder: dataDir, names: agentStateNames, log }),
     note: () => readDecoded(join(folder, noteFile), NoteSchema),
     saveNote: (note) => save(noteFile, note),
+    downloadedPercent: (digest) => downloadedPercent(downloadFolder(folder), digest),
     wanted: () => readDecoded(join(folder, wantedFile), WantedSchema),
     saveWanted: (wanted) => save(wantedFile, wanted),
     spent: () => readDecoded(join(folder, spentFile), SpentSchema),
     saveSpent: (spent) => save(spentFile, spent),
   }
+}
+
+/** Where the updater downloads releases to: a folder for each, named by its digest. `folder`: of the updates. */
+export function downloadFolder(folder: string): string {
+  return join(folder, 'download')
+}
+
+async function downloadedPercent(downloads: string, digest: string): Promise<number | undefined> {
+  const names = await readdir(join(downloads, digest)).catch((error: unknown) => {
+    if (isMissing(error)) return []
+    throw error
+  })
+  for (const name of names) {
+    const [, arch = ''] = /_([a-z0-9]+)\.tar(?:\.part)?$/.exec(name) ?? []
+    const sizes = arch === '' ? undefined : await readDecoded(join(downloads, digest, 'release.json'), SizesSchema)
+    const size = sizes?.archives[arch]?.size ?? 0
+    if (size > 0) return Math.min(100, Math.floor(((await stat(join(downloads, digest, name))).size * 10) / size) * 10)
+  }
+  return undefined
 }
 
 /** Undefined: there is no such file, or a power cut or the card has damaged it. */

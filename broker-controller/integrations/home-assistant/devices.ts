@@ -6,6 +6,7 @@ import type { UsageBoard } from '../../usage/usage-board.ts'
 import { fleetDevice } from './device-ids.ts'
 import { announcedKeys, discoveryMessage } from './discovery.ts'
 import type { HomeAssistantSettings } from './home-assistant-settings.ts'
+import { updateKeys } from './machine-entities.ts'
 import { fleetState, machineState, modelOf } from './machine-state.ts'
 import type { WantedDevice } from './publications.ts'
 import type { WatchedFleet } from './watched-fleet.ts'
@@ -49,17 +50,20 @@ export function devices(
       if (node === undefined) return undefined
       const nodeName = node.metadata.name ?? ''
       const podsRunning = fleet.podsRunning(nodeName)
+      const target = fleet.rollout()?.wish.target
       const values = machineState({
-        ...{ node, podsRunning, latestVersion: version },
+        ...{ node, podsRunning, latestVersion: version, target },
         ...{ usage: usage.newest(nodeName), pools: storage.reportOf(nodeName)?.pools },
       })
       const announced = announcedKeys(values, before, false)
-      const state = Object.fromEntries(
-        Object.entries(values).filter(([key]) => announced.has(key) || key === 'latest_version'),
-      )
+      const state = Object.fromEntries(Object.entries(values).filter(([key]) => announced.has(key) || isUpdateKey(key)))
       const page = pages === undefined ? undefined : `${pages}${nodeHref(nodeName)}`
       const facts = { nodeName, model: modelOf(node), page, mayRestart: allowsRemoteReboot(node) }
       return { state, announced, discovery: discoveryMessage(facts, announced, state, settings) }
     },
   }
+}
+
+function isUpdateKey(key: string): boolean {
+  return updateKeys.some((one) => one === key)
 }

@@ -85,3 +85,14 @@ test('what was announced before is read from any text', async (t) => {
     t.equal(keysAnnouncedBy(other).size, 0)
   }
 })
+
+test('the update entity installs where that is configured', async (t) => {
+  const of = (buttons: readonly 'update'[]) =>
+    parsed(discoveryMessage({ nodeName: 'pi-1' }, new Set(['agent_update']), {}, { ...settings, buttons })).components
+  t.notOk('command_topic' in of([]).agent_update)
+  t.match(of(['update']).agent_update, {
+    command_topic: 'bramble/home/machines/pi-1/command/update',
+    payload_install: 'update',
+  })
+  t.notOk('update' in of(['update']), 'it is not a button of its own')
+})

@@ -39,18 +39,23 @@ export function discoveryMessage(
   const { fleetName, topicPrefix } = settings
   const buttons = settings.buttons.filter((button) => button !== 'restart' || mayRestart)
   const { version } = state
+  const installing =
+    isFleet || !buttons.includes('update')
+      ? undefined
+      : { command_topic: commandTopic(topicPrefix, id, 'update'), payload_install: 'update' }
   const entities = Object.entries(entitiesOf(isFleet)).map(([key, { value_template, ...entity }]) => [
     key,
     announced.has(key)
       ? {
           ...entity,
+          ...(entity.platform === 'update' && installing),
           unique_id: uniqueID(fleetName, id, key),
           value_template: value_template ?? `{{ value_json.${key} }}`,
         }
       : // Only the platform: Home Assistant removes the entity.
         { platform: entity.platform },
   ])
-  const pressed = isFleet ? [] : machineButtons.map((button) => [button, buttonOf(button, id, settings, buttons)])
+  const pressed = isFleet ? [] : pressedButtons.map((button) => [button, buttonOf(button, id, settings, buttons)])
   return JSON.stringify({
     device: {
       identifiers: [deviceIdentifier(fleetName, id)],
@@ -68,7 +73,11 @@ export function discoveryMessage(
   })
 }
 
-function buttonOf(button: MachineButton, id: string, settings: DiscoverySettings, buttons: readonly MachineButton[]) {
+type PressedButton = Exclude<MachineButton, 'update'>
+
+const pressedButtons = machineButtons.filter((button): button is PressedButton => button !== 'update')
+
+function buttonOf(button: PressedButton, id: string, settings: DiscoverySettings, buttons: readonly MachineButton[]) {
   const platform = 'button'
   if (!buttons.includes(button)) return { platform }
   const texts = buttonTexts[button]
@@ -82,7 +91,7 @@ function buttonOf(button: MachineButton, id: string, settings: DiscoverySettings
 
 type ButtonTexts = { readonly name: string; readonly icon?: string; readonly device_class?: 'restart' }
 
-const buttonTexts: { readonly [B in MachineButton]: ButtonTexts } = {
+const buttonTexts: { readonly [B in PressedButton]: ButtonTexts } = {
   drain: { name: 'Drain', icon: 'mdi:water-pump' },
   uncordon: { name: 'Uncordon', icon: 'mdi:check-circle-outline' },
   restart: { name: 'Restart', device_class: 'restart' },

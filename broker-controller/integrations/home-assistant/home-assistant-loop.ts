@@ -11,10 +11,12 @@ import type { Store } from '../../store/store.ts'
 import type { StorageBoard } from '../../usage/storage-board.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
 import type { HouseholdLink, HouseholdLinkSettings } from '../household/household-link.ts'
+import { deviceID } from './device-ids.ts'
 import { devices } from './devices.ts'
 import { drains } from './drains.ts'
 import type { HomeAssistantSettings, MachineButton } from './home-assistant-settings.ts'
 import { householdInbox } from './household-inbox.ts'
+import { installs } from './installs.ts'
 import { publishedDevices } from './published-devices.ts'
 import { restarts } from './restarts.ts'
 import { birthTopic, commandFilter, discoveryFilter, statusTopic } from './topics.ts'
@@ -58,15 +60,20 @@ export function homeAssistantLoop(needs: HomeAssistantNeeds, settings: HomeAssis
   const limited = limitLog(log, clock)
   const draining = drains({ ...needs, podsOf: fleet.podsOf, limited })
   const restarting = restarts(needs)
+  const installing = installs({ ...needs, nodeNamed: (name) => fleet.node(deviceID(name)), rollout: fleet.rollout })
   const buttons = {
-    press: (node: string, button: MachineButton) =>
-      button === 'restart' ? restarting.press(node) : draining.press(node, button),
+    press(node: string, button: MachineButton) {
+      if (button === 'restart') return restarting.press(node)
+      if (button === 'update') return installing.press(node)
+      draining.press(node, button)
+    },
   }
   const connection = {
     name: 'home-assistant-connection',
     run: (signal: AbortSignal) => keepConnected({ ...needs, fleet, buttons, limited }, settings, signal),
   }
-  const loops = [...fleet.loops, connection, ...(settings.buttons.length > 0 ? [draining.loop, restarting.loop] : [])]
+  const acting = settings.buttons.length > 0 ? [draining.loop, restarting.loop, installing.loop] : []
+  const loops = [...fleet.loops, connection, ...acting]
   return {
     name: 'home-assistant',
     async run(signal) {

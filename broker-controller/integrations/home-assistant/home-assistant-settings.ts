@@ -3,7 +3,8 @@ import { type Described, list, object, oneOf, optional, text } from '../../../ap
 import { parseDuration } from '../../../daemon/duration.ts'
 import { type HouseholdBroker, householdBroker, householdBrokerFields } from '../household/household-broker.ts'
 
-export const machineButtons = ['drain', 'uncordon', 'restart'] as const
+/** `update` is not a button of its own: the update entity can then install. */
+export const machineButtons = ['drain', 'uncordon', 'restart', 'update'] as const
 export type MachineButton = (typeof machineButtons)[number]
 
 export const HomeAssistantSchema = object({

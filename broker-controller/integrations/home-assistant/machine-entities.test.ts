@@ -1,11 +1,11 @@
 import { test } from 'tap'
-import { fleetEntities, machineEntities } from './machine-entities.ts'
+import { fleetEntities, machineEntities, updateKeys } from './machine-entities.ts'
 
 /** In a template `value_json.update` is the method of Python's dictionary, whatever the state has by that name. */
 const methods = 'clear copy fromkeys get items keys pop popitem setdefault update values'.split(' ')
 
 test('no key of a state is hidden by a method of a dictionary in templates', async (t) => {
-  const keys = [...Object.keys(machineEntities), ...Object.keys(fleetEntities), 'latest_version']
+  const keys = [...Object.keys(machineEntities), ...Object.keys(fleetEntities), ...updateKeys]
   t.same(
     keys.filter((key) => methods.includes(key) || !/^[a-z_]+$/.test(key)),
     [],

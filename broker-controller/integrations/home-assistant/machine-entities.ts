@@ -63,10 +63,15 @@ export const machineEntities = {
   last_boot: { platform: 'sensor', name: 'Last boot', device_class: 'timestamp', ...diagnostic },
   agent_update: {
     ...{ platform: 'update', name: 'Agent', title: 'bramble-agent', ...diagnostic },
+    // Other keys than those of Home Assistant are refused by it.
     value_template:
-      "{{ {'installed_version': value_json.agent_update, 'latest_version': value_json.latest_version} | to_json }}",
+      "{{ {'installed_version': value_json.agent_update, 'latest_version': value_json.latest_version, " +
+      "'in_progress': value_json.update_percent is not none, 'update_percentage': value_json.update_percent} | to_json }}",
   },
 } as const satisfies { readonly [key: string]: Entity }
+
+/** Values that the template of `agent_update` reads. */
+export const updateKeys = ['latest_version', 'update_percent'] as const
 
 export type MachineKey = keyof typeof machineEntities
 

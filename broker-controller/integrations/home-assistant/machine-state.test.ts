@@ -40,10 +40,30 @@ test('a ready machine shows what it measures', async (t) => {
   const machine = { celsius: 47.6, load: 0.33, diskUsedBytes: 1, diskCapacityBytes: 4 }
   t.same(stateOf(nodeWith(conditions, { nodeInfo: info }), used(machine)), {
     ...{ not_ready: false, connected: true, reason: 'Ready', cordoned: false, pods: 3 },
-    ...{ version: '0.1.0', agent_update: '0.1.0', latest_version: '0.2.0' },
+    ...{ version: '0.1.0', agent_update: '0.1.0', latest_version: '0.2.0', update_percent: null },
     ...{ under_voltage: false, under_voltage_since_boot: true, throttled: true, card_wear: 30 },
     ...{ cpu: 10, memory: 25, temperature: 48, disk: 25, load: 0.3, last_boot: 1_767_225_600 },
   })
+})
+
+test('the update of the agent is to the release of the rollout, with its progress', async (t) => {
+  const nodeInfo = { kubeletVersion: 'v1.32.4-bramble.1.5.0' } as NonNullable<Node['status']>['nodeInfo']
+  const of = (release: object | undefined, sequence = 14, target = 15) => {
+    const annotations = { 'bramble.dev/agent-update': JSON.stringify({ version: '1.4.0', sequence, release }) }
+    const node = aNode({ name: 'pi-1', annotations })
+    const { agent_update, latest_version, update_percent } = machineState({
+      node: { ...node, status: { ...node.status, nodeInfo, conditions: [ready] } as NonNullable<Node['status']> },
+      ...{ usage: undefined, podsRunning: 0, latestVersion: '1.3.0', target: { version: '1.5.0', sequence: target } },
+    })
+    return [agent_update, latest_version, update_percent]
+  }
+  const newer = { version: '1.5.0', sequence: 15 }
+  t.same(of(undefined), ['1.4.0', '1.5.0', null])
+  t.same(of({ ...newer, outcome: 'waiting' }), ['1.4.0', '1.5.0', null])
+  t.same(of({ ...newer, outcome: 'waiting', percent: 40 }), ['1.4.0', '1.5.0', 40])
+  t.same(of({ ...newer, outcome: 'trial' }), ['1.4.0', '1.5.0', 100], 'it is not installed before it is committed')
+  t.same(of({ ...newer, outcome: 'rolledBack' }), ['1.4.0', '1.5.0', null])
+  t.same(of(undefined, 15), ['1.4.0', '1.3.0', null], 'without a newer release that of the controller, which is older')
 })
 
 test('a machine has no value for a sensor that it does not have', async (t) => {

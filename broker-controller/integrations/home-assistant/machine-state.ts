@@ -1,6 +1,7 @@
 /** What Home Assistant shows of one machine, and of the fleet: values by entity. */
 import type { NodeCard } from '../../../api/dashboard/dashboard-messages.ts'
 import { nodeCard } from '../../../api/dashboard/node-card.ts'
+import { type AgentRelease, updateReportOf } from '../../../api/node/agent-update.ts'
 import { hardwareIdentityAnnotation } from '../../../api/node/hardware-identity.ts'
 import type { Node } from '../../../api/node.ts'
 import type { PoolUsage } from '../../../api/storage/volume-messages.ts'
@@ -9,7 +10,7 @@ import { poolPercent } from '../../controllers/volumes/fill-level.ts'
 import type { ReceivedUsage } from '../../usage/usage-board.ts'
 import { usageRow } from '../../usage/usage-row.ts'
 import { shortLine } from './device-ids.ts'
-import type { MachineKey } from './machine-entities.ts'
+import type { MachineKey, updateKeys } from './machine-entities.ts'
 
 /** Times are seconds since 1970. null: not known now. */
 export type EntityValue = string | number | boolean | null
@@ -25,8 +26,10 @@ export type MachineFacts = {
   readonly pools: readonly PoolUsage[] | undefined
   /** Pods of the node that run. */
   readonly podsRunning: number
-  /** The release that the fleet can be updated to: that of this controller. */
+  /** That of this controller. */
   readonly latestVersion: string
+  /** The release that is rolled out; undefined: none is. */
+  readonly target?: Pick<AgentRelease, 'version' | 'sequence'> | undefined
 }
 
 /** Home Assistant keeps states of up to 255 characters. */
@@ -37,7 +40,7 @@ const longestVersion = 64
  * The values of a machine. What it reports at present decides which it has: one without a sensor has no value for it. Of a machine
  * that reports nothing now, what it had before stays (null), so that a lost machine keeps its entities.
  */
-export function machineState({ node, usage, pools, podsRunning, latestVersion }: MachineFacts): MachineState {
+export function machineState({ node, usage, pools, podsRunning, latestVersion, target }: MachineFacts): MachineState {
   const card = nodeCard(node, { pods: 0, renewed: undefined })
   const version = versionOf(card)
   return {
@@ -46,15 +49,34 @@ export function machineState({ node, usage, pools, podsRunning, latestVersion }:
     reason: card.state === 'ready' ? 'Ready' : shortLine(card.why ?? 'Not ready', longestState),
     cordoned: card.cordoned === true,
     pods: podsRunning,
-    ...(version !== undefined && { version, agent_update: version, latest_version: latestVersion }),
+    ...(version !== undefined && { version, ...updateValues(node, version, latestVersion, target) }),
     ...conditionValues(node, card),
     ...usageValues(node, usage),
     ...known({ pool: fullestPool(pools) }, pools === undefined),
   }
 }
 
-/** `agent_update` is the installed version again: the entity has a template of its own. */
-export type MachineState = { readonly [K in MachineKey | 'latest_version']?: EntityValue }
+/** `agent_update` is the installed version: the entity has a template of its own. */
+export type MachineState = { readonly [K in MachineKey | (typeof updateKeys)[number]]?: EntityValue }
+
+/** On trial the committed version counts as installed. An agent that does not update itself follows the controller by its package. */
+function updateValues(
+  node: Node,
+  running: string,
+  controller: string,
+  target: MachineFacts['target'],
+): Pick<MachineState, 'agent_update' | (typeof updateKeys)[number]> {
+  const report = updateReportOf(node)
+  if (report === undefined) return { agent_update: running, latest_version: controller, update_percent: null }
+  const { version, sequence, release } = report
+  const latest = target !== undefined && target.sequence > sequence ? target.version : controller
+  const percent = release?.outcome === 'trial' ? 100 : release?.outcome === 'waiting' ? (release.percent ?? null) : null
+  return {
+    agent_update: shortLine(version, longestVersion),
+    latest_version: shortLine(latest, longestVersion),
+    update_percent: percent,
+  }
+}
 
 /** The release of an agent: `v1.32.4-bramble.0.1.0` → `0.1.0`. What has no release in it is given as it is. */
 export function releaseOf(nodeVersion: string): string {

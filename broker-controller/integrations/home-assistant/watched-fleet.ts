@@ -1,13 +1,15 @@
-/** The nodes, pods and backups of the fleet, as far as Home Assistant shows them: counted with each change, marked where something changed. */
+/** The nodes, pods, backups and rollout of the fleet, as far as Home Assistant shows them: counted with each change, marked where something changed. */
 import { backupFailureOf, lastBackupOf } from '../../../api/backups/volume-backup.ts'
+import { isRolloutMap } from '../../../api/node/agent-rollout.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { isReady } from '../../controllers/node-lifecycle/zones.ts'
+import { readRollout, type StoredRollout } from '../../controllers/rollouts/rollout-object.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
-import { problemsOfNode, problemsOfPod } from '../notifications/problems.ts'
+import { problemsOfMap, problemsOfNode, problemsOfPod } from '../notifications/problems.ts'
 import { deviceID, fleetDevice } from './device-ids.ts'
 import type { FleetCounts } from './machine-state.ts'
 
@@ -24,6 +26,8 @@ export interface WatchedFleet {
   podsOf(nodeName: string): readonly Pod[]
   podsRunning(nodeName: string): number
   counts(): FleetCounts
+  /** The rollout of the agent; undefined: there is none, or it cannot be used. */
+  rollout(): StoredRollout | undefined
   /** One listener: the device of a node, or of the fleet, may have other values, or be gone. */
   onChange(listener: (id: string) => void): void
   readonly loops: readonly Loop[]
@@ -95,8 +99,18 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
     const isCounted = countBackups(now, 1)
     if (wasCounted || isCounted) changed(fleetDevice)
   })
+  let rollout: StoredRollout | undefined
+  const maps = informer(needs, 'configmaps', (now, before) => {
+    const map = now ?? before
+    if (map === undefined || !isRolloutMap(map)) return
+    for (const [one, sign] of [[before, -1] as const, [now, 1] as const])
+      if (one !== undefined) totals.alerts += sign * problemsOfMap(one).length
+    const read = now && readRollout(now)
+    rollout = typeof read === 'object' ? read : undefined
+    changed(fleetDevice)
+  })
   return {
-    listed: Promise.all([nodes.listed, pods.listed, volumes.listed]),
+    listed: Promise.all([nodes.listed, pods.listed, volumes.listed, maps.listed]),
     nodeNames: () => [...names.values()],
     node: (id) => {
       const name = names.get(id)
@@ -109,6 +123,7 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
       const { volumes: count, failed, lastMs } = backups
       return { ...totals, backups: count > 0 || lastMs !== undefined ? { failed, lastMs } : undefined }
     },
+    rollout: () => rollout,
     onChange(listener) {
       changed = listener
     },
@@ -116,6 +131,7 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
       { name: 'home-assistant-nodes', run: nodes.run },
       { name: 'home-assistant-pods', run: pods.run },
       { name: 'home-assistant-volumes', run: volumes.run },
+      { name: 'home-assistant-rollout', run: maps.run },
     ],
   }
 }
