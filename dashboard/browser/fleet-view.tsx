@@ -6,6 +6,7 @@ import { hrefOf, type Place } from '../model/places.ts'
 import { AddMachineButton } from './add-machine.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'
 import { NodeTile } from './node-tile.tsx'
+import { RolloutNotice } from './rollout-notice.tsx'
 import { VirtualList } from './virtual-list.tsx'
 import { WaitingMachines } from './waiting-machines.tsx'
 
@@ -26,6 +27,7 @@ export function FleetView({ place, session }: { readonly place: ListPlace; reado
         <AddMachineButton session={session} />
       </div>
       <WaitingMachines />
+      <RolloutNotice />
       {all.length > 0 && <Filters place={place} nodes={all} />}
       {fleet.isComplete && all.length > 0 && shown.length === 0 && (
         <p class="empty">

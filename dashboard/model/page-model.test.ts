@@ -6,6 +6,7 @@ import { joinFile, joinLine } from './join-texts.ts'
 import { logLines } from './log-lines.ts'
 import { lostLinks } from './lost-links.ts'
 import { hrefOf, listPlace, placeOf } from './places.ts'
+import { rolloutView } from './rollout-view.ts'
 import { columnsIn, drawnRows } from './virtual-rows.ts'
 import { judgedPool, sortedVolumes } from './volume-view.ts'
 
@@ -125,4 +126,25 @@ test('pools and volumes that need attention have the reason, and volumes come th
     ],
   )
   t.same(sortedVolumes(volumes, [pool], 'large').length, 1)
+})
+
+test('a rollout shows its rings, and can be paused or resumed', async (t) => {
+  const ring = { name: 'canary', nodes: 4, committed: 2, failed: 0, updating: 1 }
+  const status = (phase: string, more: object = {}) =>
+    JSON.stringify({ phase, message: 'Ring canary', rings: [ring], stragglers: [], stragglerCount: 0, ...more })
+  const of = (data: { readonly [field: string]: string }) =>
+    rolloutView({ data: { rollout: '{"target":{"version":"1.5.0"}}', ...data } })
+  t.equal(rolloutView({}), undefined)
+  t.equal(rolloutView({ data: { rollout: '{' } }), undefined)
+  t.match(of({}), { version: '1.5.0', level: 'idle', text: 'begins' })
+  t.same(of({ status: status('Progressing') }), {
+    ...{ version: '1.5.0', level: 'good', text: 'Progressing. Ring canary', rings: ['canary: 2 of 4, 1 updating'] },
+    ...{ stragglers: '', action: 'pause' },
+  })
+  t.match(of({ status: status('Paused') }), { level: 'bad', action: 'resume' })
+  t.match(of({ status: status('Paused'), pause: 'Paused by an operator' }), { level: 'warn', action: 'resume' })
+  t.equal(of({ status: status('Complete') })?.action, undefined)
+  const stragglers = Array.from({ length: 100 }, (_, at) => `pi-${at}`)
+  const many = of({ status: status('Soaking', { stragglers, stragglerCount: 300 }) })
+  t.match(many?.stragglers, /^pi-0, .*pi-9 and 290 more$/)
 })
