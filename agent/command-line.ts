@@ -21,7 +21,7 @@ export type RunRequest = {
 
 export type AgentCommandLine =
   | { readonly want: 'run' | 'first-boot'; readonly request: RunRequest }
-  | { readonly want: 'join' | 'doctor' | 'network'; readonly argv: readonly string[] }
+  | { readonly want: 'join' | 'doctor' | 'network' | 'report'; readonly argv: readonly string[] }
   | PrintText
 
 /** `argv`: without the program's name. */
@@ -31,6 +31,7 @@ export function readAgentCommandLine(argv: readonly string[]): AgentCommandLine 
     case 'join':
     case 'doctor':
     case 'network':
+    case 'report':
       return { want: first, argv: rest }
     case 'first-boot': {
       const read = readArguments(firstBootRow, rest)

@@ -47,6 +47,8 @@ async function main(argv: readonly string[]): Promise<number> {
       return askDoctor(line.argv)
     case 'network':
       return showNetwork(line.argv)
+    case 'report':
+      return printReport(line.argv)
     case 'run':
       return run(line.request)
   }
@@ -160,6 +162,11 @@ async function showNetwork(argv: readonly string[]): Promise<number> {
   const { networkCommand } = await import('./network/network-command.ts')
   const { networkSources } = await import('./assembly/network-sources.ts')
   return networkCommand(argv, { sourcesFor: networkSources, defaults: agentDefaults, ...output })
+}
+
+async function printReport(argv: readonly string[]): Promise<number> {
+  const { reportCommand } = await import('./assembly/report-command.ts')
+  return reportCommand(argv, output)
 }
 
 /** Without a path: the file that the systemd unit names, if it exists. */

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { probePort, probePortAnnotation } from '../../api/network/address-probe.ts'
 import { type AgentUpdateReport, agentUpdateAnnotation } from '../../api/node/agent-update.ts'
+import { inventoryAnnotation } from '../../api/node/machine-inventory.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
 import { mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
 import { type Pool, poolsAnnotation } from '../../api/storage/pools.ts'
@@ -12,6 +13,7 @@ import { type Cell, cell, firstValue } from '../../daemon/cell.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { VolumePools } from '../adapters/disk/volumes/pools.ts'
+import { readMachineInventory } from '../adapters/inventory/machine-inventory.ts'
 import { readHardwareIdentity } from '../adapters/kernel/host-identity.ts'
 import { describeMachine } from '../adapters/kernel/host-inventory.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
@@ -214,6 +216,7 @@ function registrationOf(parts: MembershipParts) {
       hardware: await readHardwareIdentity(root),
       annotations: {
         ...described(description.get() ?? {}),
+        [inventoryAnnotation]: JSON.stringify(await readMachineInventory(root)),
         ...updated(board.updateReport.get()),
         ...(await poolAnnotations()),
       },

@@ -127,6 +127,18 @@ its checkpoint, and from the kernel. With NAME, show where a packet of this node
   end: 'Exit status: 0 all is in place; 1 something is missing; 64 wrong usage.',
 } as const satisfies Command
 
+export const reportRow = {
+  name: 'bramble-agent report',
+  about: 'print what this machine is made of, for docs/boards.md',
+  text: `Print board, boot loader, power supply, disks and network interfaces of this machine as a row of docs/boards.md. It has no serial
+number, address or name. Needs neither root nor a fleet.`,
+  forms: { '': '' },
+  options: {
+    output: { value: 'FORMAT', short: 'o', help: 'output format', choices: ['text', 'json'], default: 'text' },
+    root,
+  },
+} as const satisfies Command
+
 export const completionRow = {
   name: 'bramble-agent completion',
   about: 'print the completion script of a shell',
@@ -147,6 +159,7 @@ export const agentProgram = {
     'first-boot': firstBootRow,
     doctor: doctorRow,
     network: networkRow,
+    report: reportRow,
     completion: completionRow,
   },
   end: "'bramble-agent COMMAND --help' describes a command.",

@@ -69,7 +69,8 @@ function pageSize(kib: number): string {
   return kib % 1024 === 0 ? `${kib / 1024}Mi` : `${kib}Ki`
 }
 
-async function readSystem(root: string): Promise<SystemFacts> {
+/** The operating system; what cannot be read is empty. */
+export async function readSystem(root: string): Promise<SystemFacts> {
   const [identity, bootID, kernel, release] = await Promise.all([
     readHardwareIdentity(root),
     readBootID(root),
