@@ -1,6 +1,9 @@
-/** The agent of a machine is updated on trial: a good release is committed, bad ones are taken back, and no container notices. */
+/**
+ * The agent of a machine is updated on trial, by its controller or from a folder: a good release is committed, bad ones are taken back, and
+ * no container notices.
+ */
 import { createHash, createPrivateKey } from 'node:crypto'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
@@ -17,6 +20,8 @@ import { eventually } from './support/wait.ts'
 const releaseScript = fileURLToPath(new URL('../scripts/release.js', import.meta.url))
 const checkpoint = '/var/lib/bramble/agent/desired.json'
 
+const waitingUnits = 'bramble-agent-update.path bramble-agent-update.timer'
+
 test('updates of the agent on a machine', async (t) => {
   const packages = await testPackages()
   const machine = await bootMachine(t, { name: 'pi-01' })
@@ -30,7 +35,7 @@ test('updates of the agent on a machine', async (t) => {
   await hub.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s')
   const containers = async () =>
     (await machine.run("docker ps -q | xargs docker inspect -f '{{.Id}} {{.State.StartedAt}}' | sort")).trim()
-  const before = await containers()
+  let before = await containers()
   t.equal(before.split('\n').length, 2, 'the pod and its sandbox')
   await quickTrials(machine)
 
@@ -41,46 +46,85 @@ test('updates of the agent on a machine', async (t) => {
     eventually(`the trial of ${version} ends`, async () => (await status()).includes(`${version}: ${outcome}`), {
       withinMs: 240_000,
     })
+  const rollout = () => machine.run('bramble-controller updates status')
+  const rollOut = async (version: string, folder: string) => {
+    await machine.run(`bramble-controller updates add ${folder}`)
+    await machine.run(`bramble-controller updates start ${version}`)
+  }
+  const condition = async () =>
+    hub.kubectl('get', 'node', 'pi-01', '-o', `jsonpath={.status.conditions[?(@.type=="AgentUpdateFailed")]}`)
+
+  await t.test('the package starts the units that wait for a release', async (t) => {
+    t.equal(await machine.run(`systemctl is-enabled ${waitingUnits}`), 'enabled\nenabled\n')
+    t.equal(await machine.run(`systemctl is-active ${waitingUnits}`), 'active\nactive\n')
+    t.equal(await machine.run('systemctl show -p Result --value bramble-agent-update'), 'success\n')
+  })
 
   await t.test('without a signature of the publisher nothing is installed', async (t) => {
-    const folder = await publisher.publish({ version: '99.0.0', isSigned: false })
+    const { folder } = await publisher.publish({ version: '98.0.0', isSigned: false })
     const { code, stderr } = await machine.tryRun(`bramble-update install ${folder}`)
     t.equal(code, 1)
     t.match(stderr, /signed by 0 of the keys of this machine, and needs 1/)
     t.match(await status(), /on trial +none/)
   })
 
-  await t.test('a good release is committed when the controller has seen it', async (t) => {
-    t.match(await machine.run(`bramble-update install ${await publisher.publish({ version: '99.0.0' })}`), /on trial/)
-    await ends('99.0.0', 'Committed')
-    t.match(await shown(), /-bramble\.99\.0\.0$/)
-    t.match(await status(), /committed +99\.0\.0/)
-    t.equal(await containers(), before)
+  await t.test('the controller rolls a release out, also over a power cut during the download', async (t) => {
+    const { folder, size } = await publisher.publish({ version: '98.0.0', padding: 16 * 2 ** 20 })
+    await rollOut('98.0.0', folder)
+    const downloads = machine.disk('/var/lib/bramble/updates/agent/download')
+    const downloaded = async () => {
+      const path = (await readdir(downloads, { recursive: true })).find((name) => name.endsWith('.tar.part'))
+      return path === undefined ? 0 : (await stat(join(downloads, path))).size
+    }
+    await eventually('a part of it is on disk', async () => (await downloaded()) > 2 ** 20, { everyMs: 20 })
+    await machine.cutPower()
+    const kept = await downloaded()
+    t.ok(kept >= 2 ** 20 && kept < size, `${kept} of ${size} bytes were downloaded`)
+    await machine.powerOn()
+    await eventually('the pod runs again', async () => (await containers()).split('\n').length === 2)
+    before = await containers()
+    // Its timer starts it minutes after a boot.
+    await machine.run('systemctl start bramble-agent-update', { withinMs: 120_000 })
+    const spent = JSON.parse(await machine.run('cat /var/lib/bramble/updates/agent/spent.json')) as { bytes: number }
+    const [range, connection] = [256 * 1024, 6000]
+    t.ok(spent.bytes < size + 2 * range + (size / range + 10) * connection, `${spent.bytes} bytes in all`)
+    await ends('98.0.0', 'Committed')
+    t.match(await shown(), /-bramble\.98\.0\.0$/)
+    t.match(await status(), /committed +98\.0\.0/)
+    t.equal(await containers(), before, 'no container was touched')
+    await eventually('the rollout goes on', async () => /Ring canary soaks/.test(await rollout()))
+    t.match(await rollout(), /canary +1 +1 +0 +0/)
+    t.match(await condition(), /AgentUpToDate/)
   })
 
   await t.test('a release that ends at once is taken back after three starts', async (t) => {
-    await machine.run(`bramble-update install ${await publisher.publish({ version: '99.1.0', program: 'exit 1' })}`)
-    await ends('99.1.0', 'RolledBack')
-    await backAgain(t, '99.1.0', /3 starts failed/)
+    const { folder } = await publisher.publish({ version: '98.1.0', program: 'exit 1' })
+    await machine.run(`bramble-update install ${folder}`)
+    await ends('98.1.0', 'RolledBack')
+    await backAgain(t, '98.1.0', /3 starts failed/)
   })
 
-  await t.test(
-    'a release that ends with a status after which systemd does not start it again is taken back',
-    async (t) => {
-      await machine.run(`bramble-update install ${await publisher.publish({ version: '99.2.0', program: 'exit 78' })}`)
-      await ends('99.2.0', 'RolledBack')
-      await backAgain(t, '99.2.0', /status 78/)
-    },
-  )
+  await t.test('a release that systemd does not start again pauses the rollout', async (t) => {
+    const { folder } = await publisher.publish({ version: '98.2.0', program: 'exit 78' })
+    await rollOut('98.2.0', folder)
+    await ends('98.2.0', 'RolledBack')
+    await backAgain(t, '98.2.0', /status 78/)
+    await eventually('the rollout pauses', async () => /Paused/.test(await rollout()))
+    t.match(await rollout(), /1 of 1 nodes of ring canary failed with 98\.2\.0; first pi-01, which took it back/)
+    t.match(await hub.kubectl('get', 'events', '-n', 'kube-system'), /AgentRolloutPaused/)
+    t.match(await condition(), /"reason":"AgentRolledBack"/)
+    t.equal((await machine.tryRun('test -e /var/lib/bramble/updates/agent/download')).code, 1)
+  })
 
   await t.test(
     'a release that runs, and that the controller does not see, is taken back with the state before',
     async (t) => {
       const program = `echo '{"format":9999}' >${checkpoint}; cd "$(dirname "$0")"; exec /usr/lib/bramble-runtime/22/node deaf.cjs`
-      await machine.run(`bramble-update install ${await publisher.publish({ version: '99.3.0', program })}`)
+      const { folder } = await publisher.publish({ version: '98.3.0', program })
+      await machine.run(`bramble-update install ${folder}`)
       t.match(await machine.run(`cat ${checkpoint}`), /9999/)
-      await ends('99.3.0', 'RolledBack')
-      await backAgain(t, '99.3.0', /no lease of it/)
+      await ends('98.3.0', 'RolledBack')
+      await backAgain(t, '98.3.0', /no lease of it/)
     },
   )
 
@@ -91,49 +135,57 @@ test('updates of the agent on a machine', async (t) => {
     await machine.run('systemctl stop holder')
     t.match(await machine.journal('bramble-agent'), /Another program holds/)
     const program = await machine.run('tr "\\0" " " </proc/$(systemctl show -p MainPID --value bramble-agent)/cmdline')
-    t.match(program, /updates\/agent\/versions\/99\.0\.0-/)
+    t.match(program, /updates\/agent\/versions\/98\.0\.0-/)
     t.equal(await containers(), before)
   })
 
   await t.test('a power cut in a trial costs an attempt, and the trial goes on', async (t) => {
     const program = 'exec "$(dirname "$0")/agent" "$@"'
-    const folder = await publisher.publish({ version: '99.4.0', program })
+    const { folder } = await publisher.publish({ version: '98.4.0', program })
     await machine.run(`bramble-update install ${folder} --no-restart`)
     await machine.run('systemctl restart bramble-agent', { withinMs: 120_000 })
-    t.match(await status(), /99\.4\.0, 2 starts left/)
+    t.match(await status(), /98\.4\.0, 2 starts left/)
     await machine.cutPower()
     await machine.powerOn()
-    t.match(await status(), /99\.4\.0, 1 starts left|99\.4\.0: Committed/)
-    await ends('99.4.0', 'Committed')
+    t.match(await status(), /98\.4\.0, 1 starts left|98\.4\.0: Committed/)
+    await ends('98.4.0', 'Committed')
     await hub.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=90s')
+    before = await containers()
   })
 
-  await t.test('a newer package replaces the committed version; a purge removes all versions', async (t) => {
+  await t.test('a newer package replaces the committed version; a purge removes all versions and units', async (t) => {
     const folder = '/var/lib/bramble/updates'
     t.not(await machine.run(`ls ${folder}/agent/versions`), '')
+    await install(machine, packages.laterAgent)
+    await eventually('it runs', async () => /-bramble\.99\.0\.0$/.test(await shown()))
+    t.match(await status(), /committed +99\.0\.0 \(of the package\)/)
+    t.equal(await machine.run(`ls ${folder}/agent/versions`), '')
+    t.equal(await machine.run(`systemctl is-active ${waitingUnits}`), 'active\nactive\n')
+    t.equal(await containers(), before)
     await machine.run('apt-get purge --yes bramble-agent 2>&1', { withinMs: 120_000 })
     t.not((await machine.tryRun(`ls -d ${folder}`)).code, 0)
+    t.equal(await machine.run("systemctl list-units --all --plain --no-legend 'bramble-agent*'"), '')
   })
 
   async function backAgain(t: Test, version: string, reason: RegExp): Promise<void> {
     t.match(await status(), reason)
     await eventually(
       'the committed version is Ready',
-      async () => /99\.0\.0$/.test(await shown()) && isNodeReady(hub, 'pi-01'),
+      async () => /98\.0\.0$/.test(await shown()) && isNodeReady(hub, 'pi-01'),
       {
         withinMs: 120_000,
       },
     )
     t.equal(await containers(), before, 'no container was touched')
     t.notMatch(await machine.run(`cat ${checkpoint}`), /9999/)
-    t.match(await hub.kubectl('get', 'pod', 'web'), /1\/1 +Running +0 /)
+    t.match(await hub.kubectl('get', 'pod', 'web'), /1\/1 +Running /)
     const again = await machine.tryRun(`bramble-update install /var/tmp/releases/${version}`)
     t.match(again.stderr, /was rejected on this machine/)
   }
 })
 
 async function quickTrials(machine: Machine): Promise<void> {
-  const judge = '/usr/bin/bramble-update judge --trial-seconds 15 --deaf-seconds 60'
+  const judge = '/usr/bin/bramble-update judge --trial-seconds 10 --deaf-seconds 45'
   await machine.write(
     '/etc/systemd/system/bramble-agent-trial.service.d/quick.conf',
     `[Service]\nExecStart=\nExecStart=${judge}\n`,
@@ -142,7 +194,13 @@ async function quickTrials(machine: Machine): Promise<void> {
   await machine.run('systemctl daemon-reload')
 }
 
-type Published = { readonly version: string; readonly isSigned?: boolean; readonly program?: string }
+type Published = {
+  readonly version: string
+  readonly isSigned?: boolean
+  readonly program?: string
+  /** Bytes of a file that makes its download longer. */
+  readonly padding?: number
+}
 
 /** Keys of a publisher on the machine, and a function that makes a release there: its program is that of the package, or this script. */
 async function publisherIn(folder: string, machine: Machine, agentPackage: string) {
@@ -152,16 +210,18 @@ async function publisherIn(folder: string, machine: Machine, agentPackage: strin
   const key = join(folder, (await readdir(folder)).find((name) => name.endsWith('.pem')) ?? '')
   await machine.copyIn(join(folder, 'release-keys.json'), '/etc/bramble/release-keys.json')
   await release('release', agentPackage, '--key', key)
-  const manifest = JSON.parse(await readFile(join(folder, 'release.json'), 'utf8')) as { sequence: number }
+  const manifest = JSON.parse(await readFile(join(folder, 'release.json'), 'utf8')) as object
   const tar = (await readdir(folder)).find((name) => name.endsWith('.tar')) ?? ''
   const files = readReleaseArchive(await readFile(join(folder, tar)))
-  let { sequence } = manifest
+  // Newer than the package of the machine, older than the later one.
+  let { sequence } = JSON.parse(await machine.run('cat /usr/lib/bramble-agent/release.json')) as { sequence: number }
 
-  const publish = async ({ version, isSigned = true, program }: Published): Promise<string> => {
+  const publish = async ({ version, isSigned = true, program, padding = 0 }: Published) => {
     const made = join(folder, version)
     await mkdir(made, { recursive: true })
     const named = files.map((one) => (one.path === 'bramble-agent.mjs' ? withVersion(one, version) : one))
-    const archive = releaseArchive(program === undefined ? named : withProgram(named, program))
+    const filling = { path: 'padding', content: Buffer.alloc(padding), isProgram: false }
+    const archive = releaseArchive([...(program === undefined ? named : withProgram(named, program)), filling])
     const sha256 = createHash('sha256').update(archive).digest('hex')
     const archives = { amd64: { size: archive.length, sha256 } }
     const written = Buffer.from(JSON.stringify({ ...manifest, version, sequence: ++sequence, archives }))
@@ -170,7 +230,7 @@ async function publisherIn(folder: string, machine: Machine, agentPackage: strin
     if (isSigned) await writeFile(join(made, 'release.json.a.minisig'), signature)
     await writeFile(join(made, `bramble-agent_${version}_amd64.tar`), archive)
     await machine.copyIn(made, `/var/tmp/releases/${version}`)
-    return `/var/tmp/releases/${version}`
+    return { folder: `/var/tmp/releases/${version}`, size: archive.length }
   }
   return { publish }
 }
