@@ -7,6 +7,7 @@ import { rebootRequestedAnnotation } from '../../api/node/reboot-annotations.ts'
 import type { Node, NodeCondition } from '../../api/node.ts'
 import { byteText } from '../../api/text/byte-text.ts'
 import { shownConditions } from '../model/condition-view.ts'
+import { inventoryFacts } from '../model/inventory-view.ts'
 import { callApi, mergePatchType } from './api.ts'
 import { Chart } from './chart.tsx'
 import { Action } from './dialog.tsx'
@@ -61,6 +62,7 @@ export function NodePage({ name }: { readonly name: string }) {
         {loaded.problem !== undefined && <p class="notice warn">{loaded.problem}</p>}
         <Conditions conditions={loaded.value?.status?.conditions ?? []} now={now} />
       </section>
+      {loaded.value !== undefined && <Inventory node={loaded.value} />}
       <DoctorSection node={node} />
       <section>
         <h2>{counted(pods.length, 'pod')}</h2>
@@ -73,6 +75,24 @@ export function NodePage({ name }: { readonly name: string }) {
         </section>
       )}
     </article>
+  )
+}
+
+function Inventory({ node }: { readonly node: Node }) {
+  const facts = inventoryFacts(node)
+  if (facts.length === 0) return null
+  return (
+    <section>
+      <h2>Hardware</h2>
+      <dl class="fact-list">
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
   )
 }
 

@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { chartPath } from './chart-path.ts'
 import { shownConditions } from './condition-view.ts'
 import { findingLevel, sortedFindings } from './doctor-view.ts'
+import { inventoryFacts } from './inventory-view.ts'
 import { joinFile, joinLine } from './join-texts.ts'
 import { logLines } from './log-lines.ts'
 import { lostLinks } from './lost-links.ts'
@@ -147,4 +148,20 @@ test('a rollout shows its rings, and can be paused or resumed', async (t) => {
   const stragglers = Array.from({ length: 100 }, (_, at) => `pi-${at}`)
   const many = of({ status: status('Soaking', { stragglers, stragglerCount: 300 }) })
   t.match(many?.stragglers, /^pi-0, .*pi-9 and 290 more$/)
+})
+
+test('the hardware of a machine is shown as far as it reports it', async (t) => {
+  const of = (inventory: object) =>
+    inventoryFacts({ metadata: { name: 'pi-1', annotations: { 'bramble.dev/inventory': JSON.stringify(inventory) } } })
+  t.same(inventoryFacts({ metadata: { name: 'pi-1' } }), [])
+  t.same(of({ disks: 'none' }), [], 'it cannot be read')
+  t.same(of({ disks: [], links: [] }), [])
+  const disk = { name: 'mmcblk0', kind: 'SD', bytes: 2 ** 35, made: '03/2021' }
+  const link = { name: 'wlan0', isWireless: true, driver: 'brcmfmac' }
+  t.same(of({ model: 'Pi 4', revision: 'c03115', supplyMilliamps: 5000, disks: [disk], links: [link] }), [
+    ['Board', 'Pi 4, c03115'],
+    ['Supply', '5000 mA'],
+    ['mmcblk0', 'SD, 32 GiB, made 03/2021'],
+    ['wlan0', 'Wi-Fi, brcmfmac'],
+  ])
 })
