@@ -53,7 +53,13 @@ test('the update of the agent is to the release of the rollout, with its progres
     const node = aNode({ name: 'pi-1', annotations })
     const { agent_update, latest_version, update_percent } = machineState({
       node: { ...node, status: { ...node.status, nodeInfo, conditions: [ready] } as NonNullable<Node['status']> },
-      ...{ usage: undefined, podsRunning: 0, latestVersion: '1.3.0', target: { version: '1.5.0', sequence: target } },
+      ...{
+        usage: undefined,
+        pools: undefined,
+        podsRunning: 0,
+        latestVersion: '1.3.0',
+        target: { version: '1.5.0', sequence: target },
+      },
     })
     return [agent_update, latest_version, update_percent]
   }
