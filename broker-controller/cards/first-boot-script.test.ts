@@ -1,6 +1,6 @@
 /** The script of a card, run by sh in a folder that stands for the machine's root, with doubles of the programs that change a system. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Test, test } from 'tap'
 import { testFolder } from '../../daemon/testing/test-folder.ts'
@@ -25,6 +25,8 @@ function machine(t: Test, doubles: Readonly<Record<string, string>> = {}) {
     systemctl: 'exit 0',
     dpkg: 'echo arm64',
     'dpkg-query': '[ ! -e $BRAMBLE_CARD_ROOT/installed ] || printf installed',
+    mountpoint: 'exit 1',
+    mount: 'echo "mount: no such device" >&2; exit 32',
     ip: 'echo default via 192.0.2.1',
     'apt-get': 'case " $* " in *" install "*) : >$BRAMBLE_CARD_ROOT/installed ;; esac',
   }
@@ -37,13 +39,9 @@ function machine(t: Test, doubles: Readonly<Record<string, string>> = {}) {
   put('boot/firmware/bramble/packages/a_1_arm64.deb', 'package')
   const sum = execFileSync('sha256sum', { input: 'package' }).toString().slice(0, 64)
   put('boot/firmware/bramble/SHA256SUMS', `${sum}  packages/a_1_arm64.deb\n`)
-  const run = (...words: readonly string[]) => {
+  const run = (word?: string, { script = join(root, 'boot/firmware/bramble/first-boot.sh') } = {}) => {
     const env = { PATH: `${join(root, 'doubles')}:${process.env['PATH']}`, BRAMBLE_CARD_ROOT: root }
-    const {
-      status: code,
-      stdout,
-      stderr,
-    } = spawnSync('sh', [join(root, 'boot/firmware/bramble/first-boot.sh'), ...words], { env })
+    const { status: code, stdout, stderr } = spawnSync('sh', [script, ...(word === undefined ? [] : [word])], { env })
     return { code, console: String(stdout), stderr: String(stderr) }
   }
   const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -70,7 +68,7 @@ test('at the first boot it puts itself into the system and removes its words, wh
     read('etc/fstab'),
     fstab.replace(
       /PARTUUID=1-01.*/,
-      'PARTUUID=1-01 /boot/firmware vfat defaults,nofail,x-systemd.device-timeout=30s 0 2',
+      'PARTUUID=1-01 /boot/firmware vfat defaults,nofail,x-systemd.device-timeout=5min 0 2',
     ),
   )
   t.equal(read('etc/systemd/system.conf.d/60-bramble-card.conf'), '[Manager]\nRuntimeWatchdogSec=15s\n')
@@ -113,6 +111,39 @@ test('the packages are installed without a network if they suffice, and the card
     t.notOk(has(path), path)
   }
   t.ok(has('etc/systemd/system.conf.d/60-bramble-card.conf'), 'the watchdog stays')
+})
+
+test('a boot partition that comes late is mounted when it is there, and nothing is written where it is not', async (t) => {
+  const late = 'mv $BRAMBLE_CARD_ROOT/late $BRAMBLE_CARD_ROOT/boot/firmware'
+  const { root, run, read, has, put } = machine(t)
+  run()
+  const script = join(root, 'usr/local/lib/bramble-card/first-boot.sh')
+  renameSync(join(root, 'boot/firmware'), join(root, 'late'))
+  const console =
+    'bramble: The boot partition cannot be mounted: mount: no such device. It is tried again each minute.\n'
+  t.match(run('install', { script }), { code: 1, console })
+  t.notOk(has('boot/firmware'))
+  put('doubles/mount', `#!/bin/sh\n${late}\n`, 0o755)
+  t.match(run('install', { script }), { code: 0, console: /The packages are installed/ })
+  t.match(read(status), /Installing the packages/)
+})
+
+test('a card that a power cut has left empty is done if the agent is installed, and else named', async (t) => {
+  const { root, run, read, has, put } = machine(t, { mountpoint: 'exit 0' })
+  run()
+  const script = join(root, 'usr/local/lib/bramble-card/first-boot.sh')
+  rmSync(join(root, 'boot/firmware/bramble'), { recursive: true })
+  t.match(run('install', { script }), { code: 1 })
+  t.match(read(status), /The packages are not on the card any more\nWrite the card again/)
+  put('installed', '')
+  t.match(run('install', { script }), { code: 0 })
+  t.notOk(has('etc/systemd/system/bramble-card.service'))
+})
+
+test('the unit does not ask for the boot partition before it starts: that is asked once only', async (t) => {
+  const { run, read } = machine(t)
+  run()
+  t.notMatch(read('etc/systemd/system/bramble-card.service'), /Condition|RequiresMountsFor/)
 })
 
 test('what is not on the card is fetched, and with a keyring the agent too', async (t) => {

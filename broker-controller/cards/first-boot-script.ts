@@ -56,7 +56,7 @@ put_into_system() {
     # The hardware of a Raspberry Pi restarts a machine that hangs; its longest time is 15 s.
     printf '[Manager]\\nRuntimeWatchdogSec=15s\\n' | replace "$root/etc/systemd/system.conf.d/60-bramble-card.conf" &&
     # A boot partition that is damaged or late must not end in an emergency shell, which waits for a keyboard.
-    awk '$1 !~ /^#/ && $2 == "/boot/firmware" && $4 !~ /nofail/ { $4 = $4 ",nofail,x-systemd.device-timeout=30s" } 1' "$root/etc/fstab" | replace "$root/etc/fstab" &&
+    awk '$1 !~ /^#/ && $2 == "/boot/firmware" && $4 !~ /nofail/ { $4 = $4 ",nofail,x-systemd.device-timeout=5min" } 1' "$root/etc/fstab" | replace "$root/etc/fstab" &&
     chmod 644 "$root/etc/fstab"
 }
 
@@ -72,7 +72,6 @@ unit() {
   cat <<'UNIT'
 [Unit]
 Description=Installs the packages that the card of this machine brought
-ConditionPathExists=${firstBootPath}
 Wants=network-online.target
 After=network-online.target boot-firmware.mount cloud-init.service cloud-init-network.service
 StartLimitIntervalSec=0
@@ -93,6 +92,17 @@ UNIT
 
 install_packages() {
   mkdir -p "$root/run"
+  # A boot partition for which systemd has waited in vain may be there by now.
+  if [ ! -e "$card" ] && ! mountpoint -q "$firmware" && ! mount "$firmware" >"$output" 2>&1; then
+    echo "bramble: The boot partition cannot be mounted: $(head -n 1 "$output"). It is tried again each minute."
+    exit 1
+  fi
+  if [ ! -e "$card" ]; then
+    # A power cut came when it had just been emptied.
+    has_agent || stop 'The packages are not on the card any more' 'Write the card again.'
+    leave_system
+    return
+  fi
   case $(dpkg --print-architecture) in
     armhf | armel) stop 'This is the 32-bit system, for which there are no packages' 'Make the card from Raspberry Pi OS Lite (64-bit).' ;;
   esac
@@ -116,6 +126,10 @@ install_packages() {
   has_agent || stop 'The packages are installed, and bramble-agent is not among them' 'Make the card with bramble-agent, or with the keyring of a repository that has it.'
   # The agent writes the next text; it runs already.
   echo 'bramble: The packages are installed.'
+  leave_system
+}
+
+leave_system() {
   rm -rf "$units/multi-user.target.wants/bramble-card.service" "$units/bramble-card.service" "$card"
   systemctl daemon-reload || true
   systemctl --no-block start bramble-first-boot.service || true
