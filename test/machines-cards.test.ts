@@ -4,7 +4,7 @@ import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'tap'
 import { parseToken } from '../api/node/bootstrap-token.ts'
-import { cardFiles } from '../broker-controller/cards/card-files.ts'
+import { cardFiles, cardJoinFile } from '../broker-controller/cards/card-files.ts'
 import { cardCommandLine, firstBootPath } from '../broker-controller/cards/kernel-command-line.ts'
 import { bootMachine, flashMachine } from './support/machine.ts'
 import { machineNetwork } from './support/machine-network.ts'
@@ -41,7 +41,8 @@ test('a machine with a card installs the packages that it carries, and joins by 
       }
       const parts = parseToken(token)
       if (parts === undefined) throw new Error(`The line of the controller has no token: ${token}`)
-      const files = cardFiles({ server, caHash, token: parts, expiration: undefined }, 'attic', carried)
+      const terms = cardJoinFile({ server, caHash, token: parts, expiration: undefined }, 'attic')
+      const files = [...cardFiles(carried), [['bramble.yaml'], terms] as const]
       for (const [path, text] of files) await writeFile(join(boot, ...path), text, { mode: 0o755 })
       await writeFile(join(boot, 'cmdline.txt'), `${cardCommandLine('root=/dev/mmcblk0p2')}\n`)
       await writeFile(join(disk, 'etc/fstab'), 'PARTUUID=1-01 /boot/firmware vfat noauto 0 2\n')

@@ -12,22 +12,20 @@ export type CardJoin = JoinFacts & {
 
 /** Path on the boot partition → text. The packages are beside them, in `packagesFolder`. */
 export function cardFiles(
-  join: CardJoin,
-  nodeName: string | undefined,
   packages: readonly CardPackage[],
 ): readonly (readonly [path: readonly string[], text: string])[] {
   const sums = packages.map(({ fileName, sha256 }) => `${sha256}  packages/${fileName}\n`).join('')
   return [
     [['bramble', 'SHA256SUMS'], sums],
     [['bramble', 'first-boot.sh'], firstBootScript],
-    [['bramble.yaml'], joinFile(join, nodeName)],
   ]
 }
 
 /** Where first-boot.sh looks for them. */
 export const packagesFolder = ['bramble', 'packages'] as const
 
-function joinFile({ server, caHash, token, expiration }: CardJoin, nodeName: string | undefined): string {
+/** The text of bramble.yaml. */
+export function cardJoinFile({ server, caHash, token, expiration }: CardJoin, nodeName?: string): string {
   const expires = expiration === undefined ? 'never expires' : `expires at ${expiration}`
   return [
     '# The machine that starts with this card joins with it. Then the agent overwrites and removes this file.',

@@ -106,16 +106,21 @@ export async function digestImage(path: string, signal: AbortSignal): Promise<{ 
   return { sha256: digest.digest('hex') }
 }
 
-/** Compresses the image at `path` to the empty file `to`. The digest is that of the image. */
+/** From its first byte to before its end, of an image of this size. */
+export type ImageRange = { readonly start: number; readonly end: number; readonly size: number }
+
+/** Compresses a part of the image at `path` to where the file `to` ends. The digest of the part, and the bytes that were written. */
 export async function packImage(
   path: string,
   to: FileHandle,
-  size: number,
+  { start, end, size }: ImageRange,
   needs: CardImageNeeds,
-): Promise<{ readonly sha256: string }> {
+): Promise<{ readonly sha256: string; readonly packedBytes: number }> {
   const digest = createHash('sha256')
-  let [total, tenths] = [0, 0]
-  const file = createReadStream(path, { highWaterMark: 1 << 20, signal: needs.signal })
+  let total = start
+  let tenths = Math.floor((total / size) * 10)
+  let packedBytes = 0
+  const file = createReadStream(path, { start, end: end - 1, highWaterMark: 1 << 20, signal: needs.signal })
   file.on('data', (chunk) => {
     digest.update(chunk)
     total += chunk.length
@@ -124,8 +129,11 @@ export async function packImage(
     tenths = done
   })
   const packed = throughXz(file, ['--compress', '--threads=0', '-3'], `Cannot compress ${path}`, needs.signal)
-  for await (const chunk of packed) await to.write(chunk)
-  return { sha256: digest.digest('hex') }
+  for await (const chunk of packed) {
+    await to.writeFile(chunk)
+    packedBytes += chunk.length
+  }
+  return { sha256: digest.digest('hex'), packedBytes }
 }
 
 async function firstBytes(path: string): Promise<Buffer> {

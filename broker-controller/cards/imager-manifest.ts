@@ -1,4 +1,4 @@
-/** The list of one image with which Raspberry Pi Imager writes a card. Pure. The source of the fields: raspberrypi/rpi-imager, doc/json-schema. */
+/** The list of images with which Raspberry Pi Imager writes a card. Pure. The source of the fields: raspberrypi/rpi-imager, doc/json-schema. */
 import type { InitFormat } from './card-form.ts'
 
 export type ListedImage = {
@@ -8,9 +8,10 @@ export type ListedImage = {
   readonly initFormat: InitFormat
   /** Size of the image and its digest in hexadecimal, and the size of the file. */
   readonly size: number
-  readonly sha256: string
+  /** undefined: Imager does not compare the image, and keeps no copy of it. */
+  readonly sha256?: string
   readonly fileSize: number
-  readonly nowMs: number
+  readonly madeMs: number
 }
 
 /** Name in this list only: it offers one kind of board. */
@@ -20,7 +21,7 @@ const deviceTag = 'bramble-arm64'
  * Without a list Imager 2 offers no settings (Wi-Fi, user, SSH) for an image, because it cannot see in which form the image takes them
  * (doc/os_customisation_formats.md).
  */
-export function imagerManifest({ name, url, initFormat, size, sha256, fileSize, nowMs }: ListedImage): string {
+export function imagerManifest(images: readonly ListedImage[]): string {
   const device = {
     name: 'Raspberry Pi (64-bit)',
     description: 'Raspberry Pi 3, 4, 5, 400, 500, Zero 2 W, Compute Module 3 and later',
@@ -29,18 +30,21 @@ export function imagerManifest({ name, url, initFormat, size, sha256, fileSize, 
     matching_type: 'exclusive',
     architecture: 'armv8',
   }
-  const image = {
+  return `${JSON.stringify({ imager: { devices: [device] }, os_list: images.map(listed) }, undefined, 2)}\n`
+}
+
+function listed({ name, url, initFormat, size, sha256, fileSize, madeMs }: ListedImage) {
+  return {
     name,
     description: 'Joins the Bramble fleet for which the image was made, at its first boot',
     icon: 'icons/use_custom.png',
     url,
     extract_size: size,
-    extract_sha256: sha256,
+    extract_sha256: sha256 ?? '',
     image_download_size: fileSize,
-    release_date: new Date(nowMs).toISOString().slice(0, 10),
+    release_date: new Date(madeMs).toISOString().slice(0, 10),
     init_format: initFormat,
     devices: [deviceTag],
     architecture: 'armv8',
   }
-  return `${JSON.stringify({ imager: { devices: [device] }, os_list: [image] }, undefined, 2)}\n`
 }

@@ -5,7 +5,7 @@ import { dirname } from 'node:path'
 import { bootStatusFileName } from '../../api/node/boot-status.ts'
 import { syncFolder } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
-import { type CardJoin, cardFiles, packagesFolder } from './card-files.ts'
+import { type CardJoin, cardFiles, cardJoinFile, packagesFolder } from './card-files.ts'
 import { type CardForm, recogniseCard } from './card-form.ts'
 import type { CardPackage } from './card-packages.ts'
 import { rangeOf } from './disk-range.ts'
@@ -14,15 +14,16 @@ import { type CardImageNeeds, digestImage, packImage, unpackImage } from './imag
 import { cardCommandLine } from './kernel-command-line.ts'
 import type { Partition, PartitionTable } from './partition-table.ts'
 
-export type WantedCard = {
+export type WantedCardImage = {
   readonly source: string
-  /** Compressed if its name ends in .xz. */
   readonly target: string
   readonly isReplaced: boolean
-  readonly nodeName: string | undefined
   readonly packages: readonly CardPackage[]
   readonly nowMs: number
 }
+
+/** Compressed if the name of the target ends in .xz. */
+export type WantedCard = WantedCardImage & { readonly nodeName: string | undefined }
 
 export type CardNeeds = CardImageNeeds & {
   /** Asked once the image is recognised: a token that nothing carries is not made. */
@@ -38,39 +39,71 @@ export type MadeCard = {
   readonly fileSize: number
 }
 
+/** What `writeImage` has made, beside its target. */
+export type WrittenImage = {
+  readonly form: CardForm
+  readonly size: number
+  /** Where the text of the join is in the image: in one piece. */
+  readonly joinStart: number
+}
+
 /** Text files of boot partitions are smaller. */
 const maxTextBytes = 256 * 1024
 
 /** Throws with the reason, and leaves no file behind; a file that was at the target stays. */
 export async function makeCard(wanted: WantedCard, needs: CardNeeds): Promise<MadeCard> {
+  const { target, nodeName } = wanted
+  let join: CardJoin | undefined
+  const joinText = async () => {
+    join = await needs.join()
+    return cardJoinFile(join, nodeName)
+  }
+  const finish = async ({ form, size }: WrittenImage, aside: string, packedAside: string) => {
+    const isPacked = target.endsWith('.xz')
+    const { sha256 } = isPacked ? await pack(aside, packedAside, size, needs) : await digestImage(aside, needs.signal)
+    await rename(isPacked ? packedAside : aside, target)
+    return { form, size, sha256 }
+  }
+  const made = await writeImage(wanted, needs, joinText, finish)
+  if (join === undefined) throw new Error('The image was made without terms of a join')
+  return { ...made, join, fileSize: (await stat(target)).size }
+}
+
+/**
+ * Makes the image of a card in the file `aside`, and lets `finish` put it, or what it makes of it in `packedAside`, at the target.
+ * Throws with the reason, and leaves no file behind; a file that was at the target stays.
+ */
+export async function writeImage<T>(
+  wanted: WantedCardImage,
+  needs: CardImageNeeds,
+  joinText: () => Promise<string>,
+  finish: (image: WrittenImage, aside: string, packedAside: string) => Promise<T>,
+): Promise<T> {
   const { source, target } = wanted
   await checkPlaces(wanted)
   const aside = `${target}.${process.pid}.part`
   const packedAside = `${aside}.xz`
   try {
-    // It holds a token: only its owner reads it.
+    // It may hold a token: only its owner reads it.
     const file = await open(aside, 'wx+', 0o600)
-    let result: { form: CardForm; join: CardJoin; size: number }
+    let written: WrittenImage
     try {
       const table = await unpackImage(source, file, needs)
-      result = await editCard(source, file, table, wanted, needs)
+      written = await editImage(source, file, table, wanted, joinText)
       await file.sync()
     } finally {
       await file.close()
     }
-    const { form, join, size } = result
-    const isPacked = target.endsWith('.xz')
-    const { sha256 } = isPacked ? await pack(aside, packedAside, size, needs) : await digestImage(aside, needs.signal)
-    await rename(isPacked ? packedAside : aside, target)
+    const result = await finish(written, aside, packedAside)
     await syncFolder(dirname(target))
-    return { form, join, size, sha256, fileSize: (await stat(target)).size }
+    return result
   } finally {
     await rm(aside, { force: true })
     await rm(packedAside, { force: true })
   }
 }
 
-async function checkPlaces({ source, target, isReplaced }: WantedCard): Promise<void> {
+async function checkPlaces({ source, target, isReplaced }: WantedCardImage): Promise<void> {
   const from = await stat(source)
   const to = await stat(target).catch((error: unknown) => {
     if (isMissing(error)) return undefined
@@ -83,13 +116,13 @@ async function checkPlaces({ source, target, isReplaced }: WantedCard): Promise<
   if (!isReplaced) throw new Error(`${target} exists: give another name, or --replace`)
 }
 
-async function editCard(
+async function editImage(
   source: string,
   file: FileHandle,
   { boot, root }: PartitionTable,
-  { nodeName, packages, nowMs }: WantedCard,
-  { join: askJoin }: CardNeeds,
-) {
+  { packages, nowMs }: WantedCardImage,
+  joinText: () => Promise<string>,
+): Promise<WrittenImage> {
   await checkRoot(source, file, root)
   const fat = await FatVolume.open(rangeOf(file, boot.start, boot.size), nowMs)
   const text = async (name: string) => (await fat.read([name], maxTextBytes))?.toString('latin1')
@@ -105,16 +138,16 @@ async function editCard(
   for (const { fileName, path, size } of packages) {
     await fat.write([...packagesFolder, fileName], { size, chunks: createReadStream(path) })
   }
-  const join = await askJoin()
-  for (const [path, content] of [
-    ...cardFiles(join, nodeName, packages),
-    [['cmdline.txt'], `${cardCommandLine(form.commandLine)}\n`] as const,
-  ]) {
-    const bytes = Buffer.from(content, 'latin1')
-    await fat.write(path, { size: bytes.length, chunks: [bytes] })
+  const put = (path: readonly string[], text: string) => {
+    const bytes = Buffer.from(text, 'latin1')
+    return fat.write(path, { size: bytes.length, chunks: [bytes], isTogether: true })
   }
+  const joinPlace = await put(['bramble.yaml'], await joinText())
+  if (joinPlace === undefined) throw new Error('The terms of the join are empty')
+  for (const [path, text] of cardFiles(packages)) await put(path, text)
+  await put(['cmdline.txt'], `${cardCommandLine(form.commandLine)}\n`)
   await fat.flush()
-  return { form, join, size: (await file.stat()).size }
+  return { form, size: (await file.stat()).size, joinStart: boot.start + joinPlace }
 }
 
 /** ext4's mark in its first block. */
@@ -132,7 +165,7 @@ async function pack(
 ): Promise<{ readonly sha256: string }> {
   const file = await open(to, 'wx', 0o600)
   try {
-    const packed = await packImage(from, file, size, needs)
+    const packed = await packImage(from, file, { start: 0, end: size, size }, needs)
     await file.sync()
     return packed
   } finally {

@@ -123,12 +123,16 @@ export const tokenRow = {
 
 export const cardRow = {
   name: 'bramble-controller card',
-  about: 'make a card of Raspberry Pi OS whose machine joins this fleet',
+  about: 'make cards of Raspberry Pi OS whose machines join this fleet',
   text: `Make an image for cards from one of Raspberry Pi OS Lite (64-bit), Debian 12 or 13, with the address of this fleet, the hash of its authority, a
 new token and the packages of the agent on its boot partition. A machine that starts with such a card installs the packages and joins.
-Everything else on the image stays as it is. Needs neither root nor mounts; .xz needs the program xz.`,
+Everything else on the image stays as it is. Needs neither root nor mounts; .xz needs the program xz.
+With --offer it makes no card: the dashboard of this controller offers the image to Raspberry Pi Imager, each time with a new token.`,
   forms: { IMAGE: '' },
   options: {
+    offer: {
+      help: 'keep the image without a token in the data directory of this controller, whose dashboard offers it',
+    },
     out: { value: 'FILE', help: 'image to write, for its owner only; compressed if the name ends in .xz' },
     packages: {
       value: 'FOLDER',
@@ -145,7 +149,7 @@ Everything else on the image stays as it is. Needs neither root nor mounts; .xz 
       help: 'where you publish the image, for the list that Raspberry Pi Imager opens',
       defaultText: 'the file of --out',
     },
-    replace: { help: 'replace the file of --out' },
+    replace: { help: 'replace the file of --out, or the image of this name that is offered' },
     'data-dir': dataDir,
     kubeconfig,
   },

@@ -62,6 +62,23 @@ export class AllocationTable {
     return found
   }
 
+  /** The same, of clusters beside each other. Throws if there is no such gap. */
+  allocateTogether(count: number): readonly number[] {
+    const { clusters, clusterBytes, width } = this.#geometry
+    const last = clusters + 1
+    for (let first = 2; first + count - 1 <= last; first++) {
+      let free = 0
+      while (free < count && this.#link(first + free) === 0) free++
+      if (free === count) {
+        const found = Array.from({ length: count }, (_, index) => first + index)
+        for (const [index, cluster] of found.entries()) this.#setLink(cluster, found[index + 1] ?? chainEnd[width])
+        return found
+      }
+      first += free
+    }
+    throw new Error(`The boot partition has no ${count * clusterBytes} free bytes beside each other`)
+  }
+
   /** Makes `chain`, which ends, go on with `more`. */
   extend(chain: readonly number[], more: readonly number[]): void {
     const [last, first] = [chain.at(-1), more[0]]

@@ -15,7 +15,12 @@ import { isWritableName } from './file-names.ts'
 import { clusterStart, type Geometry, readGeometry } from './geometry.ts'
 
 /** Content of a file that is to be written: exactly `size` bytes. */
-export type FatContent = { readonly size: number; readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array> }
+export type FatContent = {
+  readonly size: number
+  readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+  /** All of it lies in one piece. */
+  readonly isTogether?: boolean
+}
 
 /** A folder with its bytes as they are on the disk. `chain` is empty for FAT16's root, which cannot grow. */
 type Folder = { readonly chain: readonly number[]; readonly cluster: number; readonly bytes: Buffer }
@@ -64,8 +69,8 @@ export class FatVolume {
     return (await this.#readChain(chain)).subarray(0, entry.size)
   }
 
-  /** Creates the file, and the folders above it, or replaces it. */
-  async write(path: readonly string[], content: FatContent): Promise<void> {
+  /** Creates the file, and the folders above it, or replaces it. Where its first byte is on the disk; an empty file is nowhere. */
+  async write(path: readonly string[], content: FatContent): Promise<number | undefined> {
     const name = path.at(-1) ?? ''
     const shown = path.join('/')
     for (const one of path)
@@ -73,10 +78,13 @@ export class FatVolume {
     const folder = await this.#makeFolder(path.slice(0, -1))
     const before = findEntry(this.#entries(folder), name)
     if (before?.isDirectory) throw new Error(`${shown} of the boot partition is a folder`)
-    const chain = this.#table.allocate(Math.ceil(content.size / this.#geometry.clusterBytes))
+    const clusters = Math.ceil(content.size / this.#geometry.clusterBytes)
+    const chain = content.isTogether ? this.#table.allocateTogether(clusters) : this.#table.allocate(clusters)
     await this.#fill(chain, content, shown)
     if (before !== undefined) this.#drop(folder, before)
-    await this.#add(folder, { name, isDirectory: false, cluster: chain[0] ?? 0, size: content.size })
+    const [first] = chain
+    await this.#add(folder, { name, isDirectory: false, cluster: first ?? 0, size: content.size })
+    return first && clusterStart(this.#geometry, first)
   }
 
   /** A file, or a folder with all that is in it. Nothing happens if it is not there. */

@@ -74,7 +74,11 @@ test('what was typed wrongly is named', async (t) => {
   const [image, ...options] = usual
   for (const [argv, expected] of [
     [options, /^Missing argument: use IMAGE\./],
-    [[image, '--packages', 'x'], /^Give the file to write with --out\./],
+    [[image, '--packages', 'x'], /^Give the file to write with --out, or --offer\./],
+    [[...usual, '--offer'], /^Leave out --out: /],
+    [[image, '--packages', 'x', '--offer', '--node-name', 'kitchen'], /^Leave out --node-name: /],
+    [[image, '--offer'], /^Give the folder with the packages/],
+    [['my image.img', '--packages', 'x', '--offer'], /^Invalid value "my image.img" for IMAGE/],
     [[image, '--out', 'x'], /^Give the folder with the packages for the machine with --packages\./],
     [[...usual, '--ttl', '0'], /^Invalid value "0" for --ttl/],
     [[...usual, '--ttl', 'soon'], /^Invalid value "soon" for --ttl/],

@@ -1,5 +1,6 @@
 /** `bramble-controller card`: an image of Raspberry Pi OS whose machines join this fleet. */
-import { resolve } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { basename, join as joinPath, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { dnsSubdomainProblem } from '../../../api/names.ts'
 import { apiClient } from '../../../daemon/api-client.ts'
@@ -9,7 +10,10 @@ import { invalidValue } from '../../../daemon/process/command-line.ts'
 import type { CardJoin } from '../../cards/card-files.ts'
 import { readPackages } from '../../cards/card-packages.ts'
 import { imagerManifest } from '../../cards/imager-manifest.ts'
-import { type MadeCard, makeCard } from '../../cards/make-card.ts'
+import { type MadeCard, makeCard, type WantedCardImage } from '../../cards/make-card.ts'
+import { offerCard } from '../../cards/offered/offer-card.ts'
+import { offeredEnd } from '../../cards/offered/offered-card.ts'
+import { offeredFolderName, offeredName } from '../../cards/offered/offered-cards.ts'
 import { cardRow } from '../command-table.ts'
 import { kubeconfigPlace, readKubeconfig } from '../connection/kubeconfig.ts'
 import { runCommand } from '../run-command.ts'
@@ -20,8 +24,9 @@ export type CardCommandNeeds = TokenCommandNeeds & { readonly nowMs: number }
 /** `argv`: what follows `card`. The exit code. */
 export async function cardCommand(argv: readonly string[], needs: CardCommandNeeds): Promise<number> {
   return runCommand(cardRow, argv, needs, ({ args: [image = ''], values }) => {
-    const { out, packages, ttl, replace, url, 'node-name': nodeName } = values
-    if (out === undefined) return 'Give the file to write with --out'
+    const { out, packages, ttl, replace, url, offer, 'node-name': nodeName } = values
+    if (offer) return offering(image, values, needs)
+    if (out === undefined) return 'Give the file to write with --out, or --offer'
     if (packages === undefined) return 'Give the folder with the packages for the machine with --packages'
     const ttlMs = parseDuration(ttl)
     if (ttlMs === undefined || ttlMs === 0) return invalidValue('--ttl', ttl, 'use a duration like 24h or 1h30m')
@@ -53,7 +58,7 @@ export async function cardCommand(argv: readonly string[], needs: CardCommandNee
         const address = url ?? pathToFileURL(target).href
         await replaceFile(
           list,
-          imagerManifest({ ...made, name, url: address, initFormat: made.form.initFormat, nowMs: needs.nowMs }),
+          imagerManifest([{ ...made, name, url: address, initFormat: made.form.initFormat, madeMs: needs.nowMs }]),
           0o644,
         )
         return summary(target, list, made)
@@ -64,6 +69,39 @@ export async function cardCommand(argv: readonly string[], needs: CardCommandNee
       }
     }
   })
+}
+
+type OfferValues = {
+  readonly out?: string | undefined
+  readonly url?: string | undefined
+  readonly 'node-name'?: string | undefined
+  readonly packages?: string | undefined
+  readonly 'data-dir': string
+  readonly replace: boolean
+}
+
+/** One image serves many machines, and its token is made on the dashboard. */
+function offering(image: string, values: OfferValues, { signal, nowMs, stderr }: CardCommandNeeds) {
+  const { packages, replace } = values
+  for (const option of ['out', 'url', 'node-name'] as const) {
+    if (values[option] !== undefined)
+      return `Leave out --${option}: with --offer the dashboard makes a card of the image`
+  }
+  if (packages === undefined) return 'Give the folder with the packages for the machine with --packages'
+  const name = offeredName(basename(image))
+  if (name === undefined) return invalidValue('IMAGE', image, 'its name may have letters, digits, and . _ -')
+  return async () => {
+    const folder = joinPath(resolve(values['data-dir']), offeredFolderName)
+    const wanted: WantedCardImage = {
+      ...{ source: resolve(image), target: joinPath(folder, `${name}${offeredEnd}`), isReplaced: replace, nowMs },
+      packages: await readPackages(packages),
+    }
+    await mkdir(folder, { recursive: true, mode: 0o755 })
+    const { form, bytes } = await offerCard(wanted, { signal, progress: (text) => stderr(`${text}\n`) })
+    return `${wanted.target}: ${form.system}, ${Math.ceil(bytes / 1e6)} MB to download
+The dashboard offers it under 'Add a machine', with a new token each time. Remove the file to end that.
+`
+  }
 }
 
 function isHttp(text: string): boolean {
