@@ -1,9 +1,13 @@
-import { readFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { get } from 'node:https'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
+import { madeCard, madeFat, putFiles } from '../broker-controller/testing/made-card.ts'
 import { hasChromium, openBrowser, type Page } from './support/browser.ts'
 import { loginLink, text, tile } from './support/dashboard-page.ts'
+import { temporaryFolder } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { isRoot, skipWithout } from './support/missing-parts.ts'
 import { image } from './support/pods.ts'
@@ -39,6 +43,48 @@ function deployment(name: string, replicas: number): string {
     metadata: { name, namespace: 'default' },
     spec: { replicas, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
   })
+}
+
+/** An image in the form of Raspberry Pi OS, and packages for it. */
+async function cardImage(folder: string) {
+  const system = {
+    'cmdline.txt': 'root=x',
+    'config.txt': 'auto_initramfs=1',
+    'issue.txt': 'Raspberry Pi reference 2025-12-04\nGenerated using pi-gen\n',
+    'kernel8.img': 'k',
+  }
+  const packages = join(folder, 'packages')
+  await mkdir(packages)
+  const image = join(folder, 'raspios.img')
+  await writeFile(image, madeCard(await putFiles(madeFat(), system)))
+  await writeFile(join(packages, 'bramble-archive-keyring_1_all.deb'), '!<arch>\n')
+  return { image, packages }
+}
+
+/** Takes the link as Raspberry Pi Imager does: the list, and its image, in which the machine finds how to join. */
+async function asImager(
+  t: Test,
+  link: string,
+  { ca, server, token, caHash }: { readonly [name in 'ca' | 'server' | 'token' | 'caHash']: string },
+): Promise<void> {
+  const downloaded = (url: string) =>
+    new Promise<Buffer>((resolve, reject) => {
+      const request = get(url, { ca, agent: false }, async (response) => {
+        const pieces: Buffer[] = []
+        for await (const piece of response) pieces.push(piece as Buffer)
+        resolve(Buffer.concat(pieces))
+      })
+      request.once('error', reject)
+    })
+  t.match(link, /^rpi-imager:\/\/open\?repo=https/)
+  const list = await downloaded(new URL(link).searchParams.get('repo') ?? '')
+  const [entry] = JSON.parse(String(list)).os_list
+  t.equal(entry.name, `Raspberry Pi reference 2025-12-04 for ${new URL(server).host}`)
+  const packed = await downloaded(entry.url)
+  t.equal(packed.length, entry.image_download_size)
+  const image = execFileSync('xz', ['--decompress', '--stdout'], { input: packed, maxBuffer: 1e8 })
+  t.equal(image.length, entry.extract_size)
+  t.match(image.toString('latin1'), `controller: ${server}\ntoken: ${token}\ncaHash: ${caHash}\n`)
 }
 
 test('the dashboard shows a fleet as it is, and changes it for those who may', { skip }, async (t) => {
@@ -189,6 +235,13 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
   })
 
   await t.test('a token for another machine is shown once', async (t) => {
+    const { image: source, packages } = await cardImage(await temporaryFolder(t))
+    const offered = await controller.command(
+      ...['card', source, '--packages', packages, '--offer', '--data-dir', controller.dataDir],
+    )
+    t.equal(offered.code, 0, offered.stderr)
+    await page.goto('about:blank')
+    await page.goto(url)
     await page.click('nav a', 'Fleet')
     await page.click('main button', 'Add a machine')
     await page.click('dialog button.primary')
@@ -203,7 +256,12 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
       (await controller.command('token', 'list', '--kubeconfig', controller.kubeconfig)).stdout,
       token ?? 'no token',
     )
+    t.same(await seriousProblems(page), [])
     await picture(page, 'add')
+    const link = await page.evaluate<string>(`document.querySelector('dialog a.imager').href`)
+    const authority = ['config', 'view', '--raw', '-o', 'jsonpath={.clusters[0].cluster.certificate-authority-data}']
+    const ca = Buffer.from(await controller.kubectl(...authority), 'base64').toString()
+    await asImager(t, link, { ca, server: controller.apiUrl, token: token ?? '', caHash: controller.caHash })
     await page.press('Escape')
   })
 

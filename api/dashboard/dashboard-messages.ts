@@ -146,6 +146,8 @@ export type SessionAnswer = {
   /** For machines that join. */
   readonly server?: string
   readonly caHash?: string
+  /** Raspberry Pi Imager can write cards from this controller. */
+  readonly offersCards?: true
   readonly version: string
 }
 

@@ -1,4 +1,5 @@
 /** The dashboard out of the parts of the controller. Its files are built into a folder beside this program. */
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -9,6 +10,7 @@ import { dashboardFleet } from '../../dashboard/server/dashboard-fleet.ts'
 import { nodeDoctor } from '../../dashboard/server/node-doctor.ts'
 import type { ServiceAccountTokens } from '../apiserver/authentication/tokens/service-account-tokens.ts'
 import type { Authorizer } from '../apiserver/handlers/authorizer.ts'
+import { offeredCards, offeredFolderName } from '../cards/offered/offered-cards.ts'
 import type { ControllerConfiguration } from '../configuration/configuration.ts'
 import type { OwnCertificates } from '../own-certificates/own-certificates.ts'
 import type { SessionBoard } from '../sessions/session-board.ts'
@@ -31,6 +33,7 @@ export type DashboardParts = {
 export function assembledDashboard(
   { shared, admission, access, tokens, revocations, own, usage, sessions }: DashboardParts,
   { alwaysSample }: ControllerConfiguration['dashboard'],
+  dataDir: string,
   serverUrl: () => string | undefined,
 ): Dashboard {
   const { store, clock, log } = shared
@@ -42,6 +45,7 @@ export function assembledDashboard(
     access,
     revocations,
     fleet: dashboardFleet({ store, clock, log, commonNameOf, access, usage, alwaysSample }),
+    cards: offeredCards(join(dataDir, offeredFolderName), log),
     doctor: nodeDoctor({ sessions, clock }),
     files: dashboardFiles(fileURLToPath(new URL('dashboard', import.meta.url)), log),
     identifyAccount: async (token) => (await tokens.identify(token, [], clock.wallMs()))?.identity,

@@ -28,7 +28,7 @@ export async function openApi(
   let portOfApi: number | undefined
   const serverUrl = () => (portOfApi === undefined ? undefined : `https://${names.advertised}:${portOfApi}`)
   const dashboard = configuration.dashboard.enabled
-    ? assembledDashboard(parts, configuration.dashboard, serverUrl)
+    ? assembledDashboard(parts, configuration.dashboard, flags.dataDir, serverUrl)
     : undefined
   const page = await pageCertificate(configuration, log, () => api.renew(tls()))
   registry.add(() => certificateFamilies({ own, page }))

@@ -9,7 +9,7 @@ import {
   tokenNamespace,
 } from '../../api/node/bootstrap-token.ts'
 import { cloneJoin } from '../../api/node/join-lines.ts'
-import { joinFile, joinLine } from '../model/join-texts.ts'
+import { imagerLink, joinFile, joinLine } from '../model/join-texts.ts'
 import { callApi, reasonOf } from './api.ts'
 import { Dialog } from './dialog.tsx'
 import { useMay } from './hooks.ts'
@@ -70,6 +70,20 @@ function AddMachine({ session, onClose }: { readonly session: SessionAnswer; rea
             Or put this file on the boot partition of its card as <code>bramble.yaml</code>:
           </p>
           <Copied text={joinFile(facts)} name="file" />
+          {session.offersCards && (
+            <>
+              <p>Or write its card on the computer that you sit at, with Raspberry Pi Imager 2:</p>
+              <p>
+                <a class="imager" href={imagerLink(location.origin, facts.token)}>
+                  Open Raspberry Pi Imager
+                </a>
+              </p>
+              <p class="hint">
+                It asks whether to use the list of {location.host}, for Wi-Fi and for a user. It works if that computer
+                itself trusts the certificate of this page, not the browser alone.
+              </p>
+            </>
+          )}
           <p class="hint">
             They are valid for one hour, and are not shown again. The machine appears here when it has joined.
           </p>

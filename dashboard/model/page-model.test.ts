@@ -3,7 +3,7 @@ import { chartPath } from './chart-path.ts'
 import { shownConditions } from './condition-view.ts'
 import { findingLevel, sortedFindings } from './doctor-view.ts'
 import { inventoryFacts } from './inventory-view.ts'
-import { joinFile, joinLine } from './join-texts.ts'
+import { imagerLink, joinFile, joinLine } from './join-texts.ts'
 import { logLines } from './log-lines.ts'
 import { lostLinks } from './lost-links.ts'
 import { hrefOf, listPlace, placeOf } from './places.ts'
@@ -67,6 +67,15 @@ test('a machine joins with the printed command or with the file', async (t) => {
   const line = 'bramble-agent join https://10.0.0.1:6443 --token abcdef.0123456789abcdef --ca-hash sha256:00'
   t.equal(joinLine(facts), `sudo ${line}`)
   t.equal(joinFile(facts), `join: ${line}\n`)
+})
+
+test('Raspberry Pi Imager takes the list out of the link: a web address whose path ends in .json', async (t) => {
+  const link = new URL(imagerLink('https://fleet.example:6443', { id: 'abcdef', secret: '0123456789abcdef' }))
+  t.equal(link.protocol, 'rpi-imager:')
+  const repo = link.searchParams.get('repo') ?? ''
+  t.equal(repo, 'https://fleet.example:6443/ui/cards/os_list.json?token=abcdef.0123456789abcdef')
+  // ImageWriter::isValidRepoUrl of Imager 2.
+  t.match(repo, /^https?:\/\/[^ \t\r\n?#]+\.(json|rpi-imager-manifest)([?#][^ \t\r\n]*)?$/i)
 })
 
 test('conditions that need attention come first, then Ready', async (t) => {

@@ -15,6 +15,7 @@ import {
 } from '../../broker-controller/apiserver/browser-sessions/dashboard-credentials.ts'
 import {
   authorityPath,
+  cardsRoot,
   dashboardApiRoot,
   dashboardRoot,
 } from '../../broker-controller/apiserver/browser-sessions/dashboard-paths.ts'
@@ -30,6 +31,7 @@ import type {
 import type { Attributes } from '../../broker-controller/apiserver/handlers/authorizer.ts'
 import { type ApiResponse, objectAnswer } from '../../broker-controller/apiserver/wire/answers.ts'
 import { methodNotAllowed, unknownPath } from '../../broker-controller/apiserver/wire/status-errors.ts'
+import { cardAnswer } from './card-requests.ts'
 import type { Dashboard } from './dashboard.ts'
 import { dashboardHeaders, indexName } from './dashboard-files.ts'
 
@@ -48,6 +50,7 @@ async function publicAnswer(request: DashboardRequest, dashboard: Dashboard): Pr
     if (method !== 'POST') throw methodNotAllowed()
     return login(request, dashboard)
   }
+  if (path.startsWith(cardsRoot)) return cardAnswer(request, dashboard)
   if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed()
   if (path === dashboardRoot) return plain(308, { location: `${dashboardRoot}/` })
   if (path === authorityPath) return certificateAnswer(dashboard)
@@ -153,12 +156,17 @@ async function proofOf(
 
 async function sessionFacts(
   { identity, session }: DashboardRequester,
-  { authority, version }: Dashboard,
+  { authority, version, cards }: Dashboard,
 ): Promise<SessionAnswer> {
   const { server, caHash } = authority()
   const { user, groups } = identity
   const isKiosk = groups.includes(kiosksGroup)
-  return { user, groups, id: session?.id ?? '', isKiosk, version, caHash, ...(server !== undefined && { server }) }
+  const offersCards = !isKiosk && ((await cards?.list()) ?? []).length > 0
+  return {
+    ...{ user, groups, id: session?.id ?? '', isKiosk, version, caHash },
+    ...(server !== undefined && { server }),
+    ...(offersCards && { offersCards }),
+  }
 }
 
 async function visibleSessions({ identity, session }: DashboardRequester, dashboard: Dashboard) {

@@ -18,6 +18,7 @@ import {
   secretDigest,
 } from '../../broker-controller/apiserver/browser-sessions/dashboard-sessions.ts'
 import type { Authorizer } from '../../broker-controller/apiserver/handlers/authorizer.ts'
+import type { OfferedCards } from '../../broker-controller/cards/offered/offered-cards.ts'
 import type { RevocationList } from '../../broker-controller/store/revocations.ts'
 import type { Store } from '../../broker-controller/store/store.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -37,6 +38,8 @@ export type DashboardNeeds = {
   readonly revocations?: Pick<RevocationList, 'because'>
   readonly files: DashboardFiles
   readonly fleet: DashboardFleet
+  /** Undefined: this controller offers no images of cards. */
+  readonly cards?: OfferedCards
   /** Undefined: this controller cannot reach its nodes. */
   readonly doctor?: NodeDoctor
   /** The authority's certificates (PEM) with their hash, and `https://HOST:PORT` as other machines reach this API, once it is known. */

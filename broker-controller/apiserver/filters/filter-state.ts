@@ -2,7 +2,7 @@
 import { anonymous, type Identity } from '../../../api/identity.ts'
 import type { RequestSender } from '../audit/audit-event.ts'
 import type { HeldAnswer } from '../authorization/held-access.ts'
-import { dashboardStreamPath } from '../browser-sessions/dashboard-paths.ts'
+import { dashboardStreamPath, isCardImagePath } from '../browser-sessions/dashboard-paths.ts'
 import type { DashboardSession } from '../browser-sessions/dashboard-sessions.ts'
 import type { FlowAdmission } from '../flow-control/flow-control.ts'
 import { streamWeights } from '../flow-control/flow-levels.ts'
@@ -70,7 +70,10 @@ export function failed(state: RequestState, error: unknown): RequestState {
 
 /** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but memory. */
 function streamWeightOf(route: ApiRoute): number {
-  if (route.kind === 'dashboard') return route.path === dashboardStreamPath ? streamWeights.dashboard : 0
+  if (route.kind === 'dashboard') {
+    if (isCardImagePath(route.path)) return streamWeights.connection
+    return route.path === dashboardStreamPath ? streamWeights.dashboard : 0
+  }
   // Its server may take long, and must not hold the seats of others meanwhile.
   if (route.kind === 'aggregated') return streamWeights.connection
   if (route.kind !== 'resource') return 0

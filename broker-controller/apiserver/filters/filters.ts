@@ -24,7 +24,7 @@ export const forwardedSender: RequestFilter = async (state, { replica }) =>
 export const strangersShare: RequestFilter = async (state, needs) => {
   const { request, route, streamWeight } = state
   if (isOfLeader(route, request, needs)) return admitted(state, needs, strangersFlow(request.address), streamWeight)
-  return isPublic(route) ? admitted(state, needs, strangersFlow(request.address), 0) : state
+  return isPublic(route) ? admitted(state, needs, strangersFlow(request.address), streamWeight) : state
 }
 
 /** Sessions of the dashboard are in the leader, which identifies their users. */

@@ -78,6 +78,13 @@ export async function writeAnswer(
       if (!headOnly) await writeFlow(answer.pieces, outgoing, signal)
       outgoing.end()
       return
+    case 'file':
+      for (const [name, value] of Object.entries(answer.headers)) outgoing.setHeader(name, value)
+      outgoing.writeHead(answer.code)
+      if (headOnly) closePieces(answer.pieces)
+      else await writeFlow(answer.pieces, outgoing, signal)
+      outgoing.end()
+      return
     case 'proxied':
       outgoing.writeHead(answer.code, answer.reason, [...answer.headers])
       outgoing.flushHeaders()

@@ -6,6 +6,7 @@ import { collectedBytes } from '../../../daemon/http/collected-bytes.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
+import { withoutCardToken } from '../browser-sessions/dashboard-paths.ts'
 import { offeredToken } from '../authentication/browser-credentials.ts'
 import { peerAddress } from '../authentication/peer-address.ts'
 import type { HeldAnswer } from '../authorization/held-access.ts'
@@ -85,7 +86,7 @@ export async function httpExchange(
     for (const ending of endings) ending.addEventListener('abort', leave, { once: true })
     if (endings.some(({ aborted }) => aborted)) leave()
     if (answer.kind !== 'proxied' && answer.kind !== 'connection') messages.dropBody?.()
-    const isWatch = ['stream', 'flow', 'connection', 'proxied'].includes(answer.kind)
+    const isWatch = ['stream', 'flow', 'file', 'connection', 'proxied'].includes(answer.kind)
     if (closeConnection !== undefined && isRefusedStranger(answered)) closeConnection()
     const code = 'code' in answer ? answer.code : answer.kind === 'connection' ? 101 : 200
     const audit = auditing(incoming, outgoing, answered, { receivedMs, startedMs, code }, requests)
@@ -95,7 +96,8 @@ export async function httpExchange(
     try {
       if (answer.kind === 'connection' && upgrade !== undefined) await upgrade.take(answer, gone)
       else await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
-      admission?.answered(sentBytes() - writtenBefore)
+      // A file is paid for as one stream: its size would refuse what follows, as the rest of a download that was cut off.
+      if (answer.kind !== 'file') admission?.answered(sentBytes() - writtenBefore)
     } finally {
       audit?.()
       if (isWatch) {
@@ -103,10 +105,11 @@ export async function httpExchange(
         counters.seen(answered, code)
       }
     }
-    const { method, url } = incoming
-    log.debug('Request answered', { method, url, code, user: answered.user })
+    const { method, url = '' } = incoming
+    log.debug('Request answered', { method, url: withoutCardToken(url), code, user: answered.user })
   } catch (error) {
-    limited.error('cut short', 'Answer cut short', { method: incoming.method, url: incoming.url, error })
+    const { method, url = '' } = incoming
+    limited.error('cut short', 'Answer cut short', { method, url: withoutCardToken(url), error })
     outgoing.destroy()
   } finally {
     admission?.release()

@@ -45,6 +45,13 @@ export type ApiResponse =
   | { readonly kind: 'stream'; readonly pieces: AsyncIterable<string | Uint8Array> }
   /** A log: each piece is sent when the reader took the one before, however long it takes. The iteration holds little. */
   | { readonly kind: 'flow'; readonly contentType: string; readonly pieces: AsyncIterable<Uint8Array> }
+  /** A large file, or what is left of it, with all its headers. It goes no faster than the client reads. */
+  | {
+      readonly kind: 'file'
+      readonly code: 200 | 206
+      readonly headers: { readonly [name: string]: string }
+      readonly pieces: AsyncIterable<Uint8Array>
+    }
   /** The answer of another server, with its headers: names and values in turn. Its body goes no faster than the client reads. */
   | {
       readonly kind: 'proxied'
