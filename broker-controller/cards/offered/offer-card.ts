@@ -7,7 +7,7 @@ import { cardHeadBytes, downloadBytes, encodeHead, joinBytes, joinRoom } from '.
 
 export type MadeOffer = {
   readonly form: CardForm
-  /** Of a download. */
+  /** How much a download is. */
   readonly bytes: number
 }
 

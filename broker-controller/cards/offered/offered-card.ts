@@ -12,10 +12,10 @@ export type OfferedCard = {
   /** First line of the image's issue.txt. */
   readonly system: string
   readonly initFormat: InitFormat
-  /** Of the image. */
+  /** Bytes of the image. */
   readonly size: number
   readonly madeMs: number
-  /** Of the two streams, in bytes. */
+  /** Bytes of the two streams. */
   readonly before: number
   readonly behind: number
 }
@@ -89,7 +89,7 @@ export function cardPieces({ before, behind }: OfferedCard, terms: Buffer, from:
 
 const storedJoinBytes = storedXz(Buffer.alloc(joinBytes)).length
 
-/** Of a whole download. */
+/** Bytes of a whole download. */
 export function downloadBytes({ before, behind }: OfferedCard): number {
   return before + storedJoinBytes + behind
 }

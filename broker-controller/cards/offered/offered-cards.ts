@@ -7,7 +7,7 @@ import type { Log } from '../../../daemon/log.ts'
 import { cardHeadBytes, cardPieces, decodeHead, type OfferedCard, offeredEnd } from './offered-card.ts'
 
 export type NamedCard = OfferedCard & {
-  /** Of its file, without the end. */
+  /** The name of its file, without the end. */
   readonly name: string
 }
 
