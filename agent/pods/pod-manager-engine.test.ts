@@ -221,3 +221,28 @@ test('the end of a pod is saved before its sandbox is stopped', async (t) => {
   await clock.advance(1_000)
   t.same(running(), [])
 })
+
+test('the sandbox of a pod that has ended runs until its end can be saved on a disk that was full', async (t) => {
+  const { clock, checkpoint, running, runtime, world } = nodeInMemory(t)
+  const save = checkpoint.save
+  world.want(podRunning('once', listening, ending('OnFailure')))
+  await clock.advance(1_000)
+  checkpoint.save = () => Promise.reject(new Error('ENOSPC: no space left on device'))
+  runtime.exit(running().find(({ identity }) => identity.kind === 'container')?.id ?? '', 0)
+  await clock.advance(60_000)
+  t.match(world.status('once'), { phase: 'Succeeded' })
+  t.equal(running().length, 1, 'the sandbox runs')
+  checkpoint.save = save
+  await clock.advance(45_000)
+  t.same(running(), [])
+})
+
+test('a pod that is deleted is removed also while its end cannot be saved', async (t) => {
+  const { clock, checkpoint, runtime, world } = nodeInMemory(t)
+  world.want(podRunning('once', listening, ending('OnFailure')))
+  await clock.advance(1_000)
+  checkpoint.save = () => Promise.reject(new Error('ENOSPC: no space left on device'))
+  world.want()
+  await clock.advance(60_000)
+  t.same(runtime.containers, [])
+})

@@ -100,6 +100,7 @@ test('a pod that cannot be decoded is reported, and its containers stay as they 
   await world.stop()
   await checkpoint.save({ desired: { epoch: 'one', version: 9, pods: [], misread }, endings: {} })
   const next = start()
+  next.publishDesired({ epoch: 'one', version: 9, misread })
   await clock.advance(90_000)
   t.match(
     running().map(({ identity }) => identity.podName),
@@ -109,6 +110,52 @@ test('a pod that cannot be decoded is reported, and its containers stay as they 
   next.publishDesired({ epoch: 'two' })
   await clock.advance(60_000)
   t.same(running(), [], 'until it is no longer wanted')
+})
+
+test('pods that a checkpoint does not list are kept until the controller has sent the desired pods', async (t) => {
+  const { clock, checkpoint, world, start, running } = nodeInMemory(t)
+  const [old, later] = [podRunning('old'), podRunning('later')]
+  world.publishDesired({ version: 1, pods: [old] })
+  await clock.advance(5_000)
+  const save = checkpoint.save
+  checkpoint.save = () => Promise.reject(new Error('ENOSPC: no space left on device'))
+  world.publishDesired({ version: 2, pods: [old, later] })
+  await clock.advance(5_000)
+  const before = running().map(({ id }) => id)
+  t.equal(before.length, 4)
+  await world.stop()
+  checkpoint.save = save
+
+  const next = start()
+  await clock.advance(90_000)
+  t.same(
+    running().map(({ id }) => id),
+    before,
+    'without the controller',
+  )
+  t.equal(next.manager.needOf('uid-of-later'), 'needed')
+  next.publishDesired({ version: 2, pods: [old, later] })
+  await clock.advance(5_000)
+  t.equal(next.status('later')?.phase, 'Running')
+  t.same(
+    running().map(({ id }) => id),
+    before,
+    'the one is adopted',
+  )
+})
+
+test('a message that the checkpoint has already shows which pods are not desired', async (t) => {
+  const { clock, checkpoint, world, start, running } = nodeInMemory(t)
+  world.want(podRunning('web'))
+  await clock.advance(5_000)
+  await world.stop()
+  await checkpoint.save({ desired: { epoch: 'one', version: 9, pods: [] }, endings: {} })
+  const next = start()
+  await clock.advance(5_000)
+  t.equal(running().length, 2)
+  next.publishDesired({ version: 9 })
+  await clock.advance(60_000)
+  t.same(running(), [])
 })
 
 test('a slow pull, and a slow stop, stand in no other pod’s way', async (t) => {

@@ -279,7 +279,7 @@ function podQueries(records: PodRecords, wanted: WantedPods): Pick<PodManager, '
       }),
     needOf(uid) {
       // While desired pods or containers may be missing, every container counts as needed.
-      if (!wanted.isWhole || wanted.staticPods === undefined || !records.isComplete) return 'needed'
+      if (!wanted.isConfirmed || wanted.staticPods === undefined || !records.isComplete) return 'needed'
       if (wanted.undecodable.has(uid)) return 'needed'
       const pod = wanted.all.get(uid)
       if (pod === undefined) return 'gone'

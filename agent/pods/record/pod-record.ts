@@ -471,6 +471,11 @@ export function isOver(pod: Pod, { ended }: Pick<PodRecord, 'ended'>): boolean {
   return ended !== undefined || isEnd(pod)
 }
 
+/** The node had no room for it. */
+export function isEvicted(pod: Pod, { ended }: Pick<PodRecord, 'ended'>): boolean {
+  return isOver(pod, { ended }) && (ended ?? pod.status)?.reason === 'Evicted'
+}
+
 /** Whether the status is final. One that a shutdown of the machine set is final only until the machine is up again. */
 export function isEnd(pod: Pod, status: PodStatus | undefined = pod.status): boolean {
   return isFinal(status?.phase) && !comesBack(pod, status)

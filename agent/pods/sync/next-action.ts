@@ -60,8 +60,8 @@ export function startsContainers(steps: readonly PodStep[]): boolean {
   return steps.some(({ step }) => step === 'startContainer')
 }
 
-export function stopsSandbox(steps: readonly PodStep[]): boolean {
-  return steps.some((step) => step.step === 'stop' && step.target.identity.kind === 'sandbox')
+export function stopsSandbox(step: PodStep): boolean {
+  return step.step === 'stop' && step.target.identity.kind === 'sandbox'
 }
 
 /**

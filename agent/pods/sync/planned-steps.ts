@@ -5,7 +5,7 @@ import type { ImageFacts } from '../images/image-decision.ts'
 import { planEnding, planPod, planRemoval } from '../plan/pod-plan.ts'
 import type { PodPlan } from '../plan/pod-steps.ts'
 import { containersOf } from '../record/pod-containers.ts'
-import { isLeaving, isOver, type PodRecord } from '../record/pod-record.ts'
+import { isEvicted, isLeaving, isOver, type PodRecord } from '../record/pod-record.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { earliest } from './next-action.ts'
 import type { SyncPodNeeds } from './sync-needs.ts'
@@ -43,9 +43,9 @@ function planFor(
     nowMs: needs.clock.monotonicMs(),
     keptDead: needs.keptDead,
   }
-  // The node had no room for the evicted pod: its data on the disk is removed too.
-  const isEvicted = pod !== undefined && isOver(pod, known) && (known.ended ?? pod.status)?.reason === 'Evicted'
-  if (pod === undefined || isLeaving(pod) || isEvicted) return planRemoval(pod ?? known.pod, facts, graceSeconds)
+  // The node had no room for an evicted pod: its data on the disk is removed too.
+  if (pod === undefined || isLeaving(pod) || isEvicted(pod, known))
+    return planRemoval(pod ?? known.pod, facts, graceSeconds)
   return isOver(pod, known) ? planEnding(pod, facts, graceSeconds) : planPod(pod, facts)
 }
 

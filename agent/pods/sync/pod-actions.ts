@@ -1,6 +1,7 @@
 /** Carries out what the sync of a pod has decided. */
 import type { Pod } from '../../../api/pod.ts'
-import { onCleared, onEnded, onStatusReset } from '../record/pod-record.ts'
+import type { PodStep } from '../plan/pod-steps.ts'
+import { isEvicted, isLeaving, onCleared, onEnded, onStatusReset } from '../record/pod-record.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { begunAgain } from '../status/pod-endings.ts'
 import { type PodAction, startsContainers, stopsSandbox } from './next-action.ts'
@@ -8,6 +9,9 @@ import type { SyncPodNeeds } from './sync-needs.ts'
 
 /** `againInMs`: when the pod is synced again though nothing changes. */
 export type SettledPod = { readonly againInMs: number | undefined }
+
+/** The end of a pod that could not be saved is tried again after this time. */
+const unsavedMs = 10_000
 
 /** undefined: the pod is observed again. */
 export async function carryOut(
@@ -27,18 +31,32 @@ export async function carryOut(
     case 'endForDeadline':
       if (pod !== undefined) endForDeadline(uid, pod, needs)
       return undefined
-    case 'steps':
+    case 'steps': {
       if (pod !== undefined && startsContainers(action.steps)) await needs.gate.starting(pod)
-      // With a sandbox that has stopped, a later agent could not distinguish completed containers from those that the engine stopped.
-      if (stopsSandbox(action.steps)) await needs.saved()
-      for (const step of action.steps) {
+      const steps = await withSavedEnds({ uid, pod, steps: action.steps }, needs)
+      if (steps.length === 0) return { againInMs: unsavedMs }
+      for (const step of steps) {
         if (!signal.aborted) await needs.execute(uid, pod ?? needs.records.of(uid).pod, step)
       }
       return undefined
+    }
     case 'settle':
       await clear(uid, action.clears, needs, signal)
       return { againInMs: action.againInMs }
   }
+}
+
+/**
+ * The steps that may be done now. With a sandbox that has stopped, a later agent could not distinguish completed containers from those that
+ * the engine stopped: the sandbox of a pod whose end cannot be saved, because the disk is full, runs until it can.
+ */
+async function withSavedEnds(
+  { uid, pod, steps }: { readonly uid: string; readonly pod: Pod | undefined; readonly steps: readonly PodStep[] },
+  { records, saved }: SyncPodNeeds,
+): Promise<readonly PodStep[]> {
+  if (!steps.some(stopsSandbox) || (await saved())) return steps
+  const isKept = pod !== undefined && !isLeaving(pod) && !isEvicted(pod, records.of(uid))
+  return isKept ? steps.filter((step) => !stopsSandbox(step)) : steps
 }
 
 async function forget(uid: string, wasDesired: boolean, needs: SyncPodNeeds, signal: AbortSignal): Promise<void> {

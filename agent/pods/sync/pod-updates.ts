@@ -13,7 +13,7 @@ import { isLeaving, onDesiredChanged, onEndRestored, onEndsRestored, onResumed }
 import type { PodRecords } from '../record/pod-records.ts'
 import type { MirrorReporter } from '../static/mirror-reports.ts'
 import type { PodStatusManager } from '../status/pod-status-manager.ts'
-import { changedPods, isNewer, mirrorsIn, withKnown } from '../wanted/desired-pods.ts'
+import { changedPods, isNewer, isSame, mirrorsIn, withKnown } from '../wanted/desired-pods.ts'
 import type { PodAddresses } from '../wanted/pod-addresses.ts'
 import type { CheckpointData, PodCheckpoint } from '../wanted/pod-checkpoint.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
@@ -79,7 +79,15 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
     workers.add(wanted.oldestFirst(uids))
   }
 
+  /** The checkpoint has what the controller has published last. */
+  const confirm = (received: Desired) => {
+    needs.relist()
+    wanted.setDesired(withKnown(received, wanted.desired))
+    updateGate(needs)
+  }
+
   const update = (received: Desired) => {
+    if (wanted.isWhole && !wanted.isConfirmed && isSame(wanted.desired, received)) return confirm(received)
     if (wanted.isWhole && !isNewer(wanted.desired, received)) {
       log.debug('Outdated desired state ignored', { epoch: received.epoch, version: received.version })
       return
@@ -90,7 +98,7 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
     const unsure = wanted.isWhole ? nothing : wanted.all.keys()
     const changed = [...changedPods(wanted.desired, message), ...unsure, ...wanted.undecodable]
     // Containers of pods that are not desired can be removed from now on.
-    if (!wanted.isWhole) needs.relist()
+    if (!wanted.isConfirmed) needs.relist()
     reports.setMirrors(mirrorsIn(message))
     const turned = wanted.setDesired(message)
     const leaving = [...wanted.all].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
@@ -167,7 +175,7 @@ function restore(needs: PodUpdatesNeeds, found: CheckpointData, isWhole: boolean
   recordUndecodable(needs, desired, undefined)
   needs.reports.setMirrors(mirrorsIn(desired))
   needs.addresses.restore(addresses)
-  wanted.setDesired(desired, isWhole)
+  wanted.setDesired(desired, isWhole ? 'checkpoint' : 'copy')
   for (const [uid, status] of Object.entries(endings)) {
     const pod = wanted.all.get(uid) ?? wanted.staticPods?.find(({ metadata }) => metadata.uid === uid)
     // A shutdown ended it before this agent started, and the machine was booted since.
@@ -184,7 +192,7 @@ function restore(needs: PodUpdatesNeeds, found: CheckpointData, isWhole: boolean
 
 /** No record is dropped while the desired pods may be incomplete. */
 function updateGate({ wanted, gate }: PodUpdatesNeeds): void {
-  if (wanted.isWhole && wanted.staticPods !== undefined)
+  if (wanted.isConfirmed && wanted.staticPods !== undefined)
     gate.wanted(new Set([...wanted.all.keys(), ...wanted.staticUIDs, ...wanted.undecodable]))
 }
 

@@ -41,8 +41,8 @@ export type SyncPodNeeds = {
   readonly logLinks?: Pick<PodLogLinks, 'observe'>
   /** What the checkpoint has changed. */
   readonly save: () => void
-  /** Resolves when the checkpoint has what changed before. */
-  readonly saved: () => Promise<void>
+  /** Resolves with whether the checkpoint has what changed before. */
+  readonly saved: () => Promise<boolean>
   readonly date: TrustedTime
   readonly keptDead: number
   readonly recordEvent: (pod: Pod, event: PodEvent) => void

@@ -16,6 +16,11 @@ export function isNewer(known: Desired | undefined, message: Desired): boolean {
   return known === undefined || known.epoch !== message.epoch || known.version < message.version
 }
 
+/** It is the message that is known already. */
+export function isSame(known: Desired | undefined, message: Desired): boolean {
+  return known?.epoch === message.epoch && known.version === message.version
+}
+
 /** Objects that cannot be decoded keep their previous version: no pod is stopped for an unknown field value. */
 export function withKnown(message: Desired, before: Desired | undefined): Desired {
   if (message.misread === undefined || before === undefined) return message

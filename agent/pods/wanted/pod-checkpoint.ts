@@ -35,8 +35,8 @@ export interface PodCheckpoint {
 export interface CheckpointWriter {
   /** The data changed: saves soon. */
   wake(): void
-  /** Resolves when the changes before the call are saved. Does not wait for a disk on which the last save failed. */
-  saved(): Promise<void>
+  /** Resolves when the changes before the call are saved: true. False: the disk fails; it is not waited for. */
+  saved(): Promise<boolean>
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -93,8 +93,10 @@ export function checkpointWriter(
     },
     async saved() {
       const queue = unsaved ? waiting : served
-      if (!runs || failures > 0 || queue === undefined) return
+      if (failures > 0) return false
+      if (!runs || queue === undefined) return !unsaved
       await new Promise<void>((resolve) => void queue.push(resolve))
+      return failures === 0
     },
     async run(signal) {
       runs = true

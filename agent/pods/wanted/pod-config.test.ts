@@ -81,7 +81,7 @@ test('both sources, and what is desired by them, can be read', async (t) => {
   const wanted = wantedPods(() => new Map())
   t.same([wanted.desired, wanted.isWhole, wanted.staticPods, wanted.all.size], [undefined, false, [], 0])
   const message = desired(aPod({ name: 'db', uid: 'db' }))
-  wanted.setDesired(message, false)
+  wanted.setDesired(message, 'copy')
   wanted.setStatic([own])
   t.same([wanted.desired, wanted.isWhole, wanted.staticPods], [message, false, [own]])
   t.same([...wanted.all.keys()].sort(), ['db', 'own'])

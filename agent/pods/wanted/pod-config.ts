@@ -5,11 +5,19 @@ import type { Pod } from '../../../api/pod.ts'
 import { compareInstants } from '../../../daemon/clock.ts'
 import { podPath, wantedHere } from './desired-pods.ts'
 
+/** `copy`: the old copy of the checkpoint. */
+export type DesiredSource = 'controller' | 'checkpoint' | 'copy'
+
 export interface WantedPods {
   /** The last message of the controller, or the checkpoint's. */
   readonly desired: Desired | undefined
   /** `desired` is complete: a pod that it does not list is no longer desired. False for an old copy of the checkpoint. */
   readonly isWhole: boolean
+  /**
+   * This process has received `desired` from the controller. Until then more pods may be desired than it lists: the last agent may
+   * have received them and, on a slow or full disk, not saved them.
+   */
+  readonly isConfirmed: boolean
   /** Undefined while the static pod files were not read. */
   readonly staticPods: readonly Pod[] | undefined
   /** All pods that may run, by UID. */
@@ -22,8 +30,8 @@ export interface WantedPods {
   oldestFirst(uids: Iterable<string>): readonly string[]
   /** All sources that may desire this pod, or another of its name, were read. Before that, its containers and volumes are kept. */
   isDecided(uid: string): boolean
-  /** These three return the UIDs of static pods that may now run, or may no longer run. `isAll`: see `isWhole`. */
-  setDesired(message: Desired, isAll?: boolean): readonly string[]
+  /** These three return the UIDs of static pods that may now run, or may no longer run. */
+  setDesired(message: Desired, source?: DesiredSource): readonly string[]
   setStatic(pods: readonly Pod[] | undefined): readonly string[]
   /** Checks static pods that wait until the last pod of their name is removed. */
   refresh(): readonly string[]
@@ -34,7 +42,7 @@ const nothing: readonly never[] = []
 /** `here`: namespace and name of each pod with a record, by UID. */
 export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods {
   let desired: Desired | undefined
-  let isWhole = false
+  let source: DesiredSource = 'copy'
   let staticPods: readonly Pod[] | undefined = nothing
   let staticUIDs: ReadonlySet<string> = new Set()
   let all: ReadonlyMap<string, Pod> = new Map()
@@ -56,7 +64,10 @@ export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods 
       return desired
     },
     get isWhole() {
-      return isWhole
+      return source !== 'copy'
+    },
+    get isConfirmed() {
+      return source === 'controller'
     },
     get staticPods() {
       return staticPods
@@ -76,13 +87,13 @@ export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods 
     },
     isDecided(uid) {
       if (misread().has(uid)) return false
-      if (all.has(uid) || staticUIDs.has(uid) || (isWhole && staticPods !== undefined)) return true
+      if (all.has(uid) || staticUIDs.has(uid) || (source === 'controller' && staticPods !== undefined)) return true
       const path = here().get(uid)
       return (staticPods ?? nothing).some((pod) => podPath(pod) === path)
     },
-    setDesired(message, isAll = true) {
+    setDesired(message, from = 'controller') {
       desired = message
-      isWhole = isAll
+      source = from
       return refresh()
     },
     setStatic(pods) {
