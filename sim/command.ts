@@ -3,8 +3,9 @@ import { parseArgs } from 'node:util'
 import { shrunk, type WorldSize } from './shrink.ts'
 import { type SimulationResult, simulate } from './simulation.ts'
 import { type Coverage, coverageText, noCoverage, sumOfCoverage } from './story/coverage.ts'
+import { isWorldKind, worldKinds, worldOf } from './worlds.ts'
 
-const usage = `npm run sim -- [--seed N | --seeds A..B | --minutes M] [--nodes N] [--fault-minutes M] [--skip A,B]
+const usage = `npm run sim -- [--seed N | --seeds A..B | --minutes M] [--world KIND] [--nodes N] [--fault-minutes M] [--skip A,B]
   [--story | --shrink]
 
 Runs a fleet in this process: the agents and the controller, over a simulated clock, network, disks and Docker. The seed decides
@@ -13,6 +14,7 @@ everything. Checks what must always hold, and after the faults that everything m
   --seed N           replays one seed, and prints its story
   --seeds A..B       runs these seeds
   --minutes M        runs new seeds for this long (default: 1)
+  --world KIND       ${worldKinds.join(' or ')} (default: by the seed)
   --nodes N          nodes of the fleet (default: 3)
   --fault-minutes M  for how long faults begin, in simulated minutes (default: 30)
   --skip A,B         leaves out these faults; their numbers are in the story
@@ -28,6 +30,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     seeds: { type: 'string' },
     minutes: { type: 'string' },
+    world: { type: 'string' },
     nodes: { type: 'string', default: '3' },
     'fault-minutes': { type: 'string', default: '30' },
     skip: { type: 'string', default: '' },
@@ -47,7 +50,10 @@ const givenSize: WorldSize = {
 }
 
 if (values.help) console.log(usage)
-else process.exitCode = await run()
+else if (values.world !== undefined && !isWorldKind(values.world)) {
+  console.error(`--world must be ${worldKinds.join(' or ')}`)
+  process.exitCode = 2
+} else process.exitCode = await run()
 
 async function run(): Promise<number> {
   const failed: number[] = []
@@ -58,7 +64,7 @@ async function run(): Promise<number> {
   for (const seed of seeds()) {
     const seedMs = performance.now()
     const result = await simulate({
-      ...{ seed, ...(values.shrink ? await smallest(seed) : givenSize) },
+      ...{ seed, world: worldFor(seed), ...(values.shrink ? await smallest(seed) : givenSize) },
       ...(isPrinted && { shown: console.log }),
     })
     count += 1
@@ -77,7 +83,13 @@ async function run(): Promise<number> {
 /** The smallest world of the seed that fails in the same way; of the given size if that holds. */
 async function smallest(seed: number): Promise<WorldSize> {
   const found = (size: WorldSize) => console.log(`seed ${seed} fails with ${optionsOf(size)}`)
-  return (await shrunk({ run: (size) => simulate({ seed, ...size }), found }, givenSize)) ?? givenSize
+  return (
+    (await shrunk({ run: (size) => simulate({ seed, world: worldFor(seed), ...size }), found }, givenSize)) ?? givenSize
+  )
+}
+
+function worldFor(seed: number) {
+  return values.world !== undefined && isWorldKind(values.world) ? values.world : worldOf(seed)
 }
 
 function optionsOf({ nodes, faultMinutes, skipped }: WorldSize): string {

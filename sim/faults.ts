@@ -17,8 +17,19 @@ export type Fault = {
 
 const controller = 'controller'
 
+/** Faults that only some worlds have. */
+export type MoreFaults = readonly ((world: World, ms: number) => Fault)[]
+
+export function forgottenChanges({ controller: { forgetChanges } }: World, ms: number): Fault {
+  return {
+    ...{ kind: 'changes are forgotten at once', target: 'watches', ms: Math.min(ms, 60_000) },
+    begin: () => forgetChanges(true),
+    end: () => forgetChanges(false),
+  }
+}
+
 /** The next fault. */
-export function drawFault(world: World, random: RandomSource): Fault {
+export function drawFault(world: World, random: RandomSource, more: MoreFaults): Fault {
   const ms = random.isTrue(0.3) ? random.between(300_000, 700_000) : random.between(1_000, 120_000)
   const node = random.pick(world.nodes)
   const kinds: readonly (() => Fault)[] = [
@@ -65,6 +76,7 @@ export function drawFault(world: World, random: RandomSource): Fault {
     }),
     () => removal(node, random),
     () => slowPackets(world, random, ms),
+    ...more.map((fault) => () => fault(world, ms)),
   ]
   return random.pick(kinds)()
 }
@@ -145,6 +157,7 @@ function cutAtWrite({ controller: { file, powerCut, powerOn } }: World, isWritte
 
 export type FaultSettings = {
   readonly untilMs: number
+  readonly more: MoreFaults
   /** Numbers of faults, in their order from 1, that do not happen. */
   readonly skipped: ReadonlySet<number>
   /** Called with the number of each fault, also of one that is skipped. */
@@ -156,7 +169,7 @@ export async function runFaults(
   world: World,
   random: RandomSource,
   story: Story,
-  { untilMs, skipped, began }: FaultSettings,
+  { untilMs, more, skipped, began }: FaultSettings,
 ): Promise<void> {
   const { time } = world
   const busy = new Set<string>()
@@ -179,7 +192,7 @@ export async function runFaults(
   }
   while (time.nowMs < untilMs) {
     await time.passed(random.between(1_000, 90_000))
-    const fault = drawFault(world, random)
+    const fault = drawFault(world, random, more)
     if (busy.has(fault.target)) continue
     count += 1
     began(count)

@@ -1,8 +1,12 @@
+import type { WorldKind } from './worlds.ts'
+
 /** Seeds that found faults, with what they found: they are run again with each change. */
 
 export type KeptSeed = {
   readonly seed: number
   readonly why: string
+  /** By default `workloads`. */
+  readonly world?: WorldKind
   readonly nodes?: number
   readonly faultMinutes?: number
   readonly skipped?: readonly number[]

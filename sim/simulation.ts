@@ -2,15 +2,21 @@
 import { measureTurnsBy } from '../daemon/limits/turn-limit.ts'
 import { runFaults } from './faults.ts'
 import { answeredIsStored } from './invariants/answered-is-stored.ts'
+import { budgetsHold } from './invariants/budgets-hold.ts'
 import { completedStaysCompleted } from './invariants/completed-stays-completed.ts'
+import { deletedStaysDeleted } from './invariants/deleted-stays-deleted.ts'
 import { endProblems, type StoredThing } from './invariants/end-state.ts'
+import { evictionsAreLimited } from './invariants/evictions-are-limited.ts'
 import { healthyIsNotEvicted } from './invariants/healthy-is-not-evicted.ts'
 import { type Invariant, judgeOf } from './invariants/invariant.ts'
 import { onePodOfAName } from './invariants/one-pod-of-a-name.ts'
 import { programsRun } from './invariants/programs-run.ts'
+import { readsAreCurrent } from './invariants/reads-are-current.ts'
+import { secretsStay } from './invariants/secrets-stay.ts'
 import { watchIsWhole } from './invariants/watch-is-whole.ts'
+import { guardedPods } from './people/operator.ts'
 import { simulatedUser, type User } from './people/user.ts'
-import { watchPods } from './people/watcher.ts'
+import { watchKind } from './people/watcher.ts'
 import { image } from './people/workloads.ts'
 import { type Coverage, type CoverageCounter, coverageCounter } from './story/coverage.ts'
 import { openStory, type Story } from './story/story.ts'
@@ -18,9 +24,12 @@ import { beginLife } from './world/life.ts'
 import { type RandomSource, randomSource } from './world/random-source.ts'
 import { simulatedTime } from './world/simulated-time.ts'
 import { openWorld, type World } from './world/world.ts'
+import { type WorldKind, worldOf, worldPlans } from './worlds.ts'
 
 export type SimulationSettings = {
   readonly seed: number
+  /** By default that of the seed. */
+  readonly world?: WorldKind
   readonly nodes?: number
   /** For how long new faults begin, in simulated minutes. */
   readonly faultMinutes?: number
@@ -52,6 +61,7 @@ const endRule = 'after the faults'
 
 export async function simulate({
   seed,
+  world = worldOf(seed),
   nodes = 3,
   faultMinutes = 30,
   skipped = [],
@@ -59,54 +69,60 @@ export async function simulate({
 }: SimulationSettings): Promise<SimulationResult> {
   const stopMeasuring = measureTurnsBy(() => 0)
   try {
-    return await simulated({ seed, nodes, faultMinutes, skipped, shown })
+    return await simulated({ seed, world, nodes, faultMinutes, skipped, shown })
   } finally {
     stopMeasuring()
   }
 }
 
-async function simulated({
-  seed,
-  nodes,
-  faultMinutes,
-  skipped,
-  shown,
-}: Required<SimulationSettings>): Promise<SimulationResult> {
+async function simulated(settings: Required<SimulationSettings>): Promise<SimulationResult> {
+  const { seed, nodes, faultMinutes, skipped, shown } = settings
+  const plan = worldPlans[settings.world]
   const time = simulatedTime()
   const random = randomSource(seed)
   const rules = openRules()
   const counter = coverageCounter(rules)
   const story = openStory(time, [...rules.map(({ judge }) => judge), counter.judge], shown)
   const world = openWorld({ time, random: random.fork(), story, nodes })
-  const place = { life: beginLife({ time, random: random.fork().next }), machine: 'user' }
+  const placeOf = (machine: string) => ({ life: beginLife({ time, random: random.fork().next }), machine })
+  const place = placeOf('user')
   const user = simulatedUser({ place, api: world.api, random: random.fork(), story })
+  start(world)
+  const actingRandom = random.fork()
+  const faultSource = random.fork()
+  const others = plan.others.map((open, i) =>
+    open({ place: placeOf(`operator-${i + 1}`), api: world.api, random: random.fork(), story }),
+  )
+  for (const kind of plan.watched) void watchKind(kind, place, world.api, story)
+  const chaosEndsMs = calmMs + faultMinutes * minuteMs
+  const isBroken = () => story.violations.length > 0
+  let isOver = false
+  const acting = act(user, world, actingRandom, chaosEndsMs)
+  const actingToo = others.map((other) => act(other, world, random.fork(), chaosEndsMs))
+  let faults = 0
+  const began = (number: number) => {
+    faults = number
+  }
+  const faultSettings = { untilMs: chaosEndsMs, more: plan.faults, skipped: new Set(skipped), began }
+  const failing = time.passed(calmMs).then(() => runFaults(world, faultSource, story, faultSettings))
+  void Promise.all([acting, ...actingToo, failing]).then(() => {
+    isOver = true
+  })
+  await time.runUntil(chaosEndsMs + 60 * minuteMs, () => isOver || isBroken())
+  if (!isOver && !isBroken()) story.violated('the user or a fault has no end')
+  if (!isBroken()) await settle(world, [user, ...others], story, counter)
+  const { lines, violations } = story
+  const result = { seed, story: lines, violations, simulatedMs: time.nowMs, faults, coverage: counter.counted }
+  return { ...result, rule: violations[0]?.split(': ')[0] }
+}
+
+function start(world: World): void {
   world.controller.start()
   for (const { engine, agent } of world.nodes) {
     engine.load(image)
     agent.start()
   }
   world.recordHealth()
-  void watchPods(place, world.api, story)
-  const chaosEndsMs = calmMs + faultMinutes * minuteMs
-  const isBroken = () => story.violations.length > 0
-  let isOver = false
-  const acting = act(user, world, random.fork(), chaosEndsMs)
-  const faultSource = random.fork()
-  let faults = 0
-  const began = (number: number) => {
-    faults = number
-  }
-  const faultSettings = { untilMs: chaosEndsMs, skipped: new Set(skipped), began }
-  const failing = time.passed(calmMs).then(() => runFaults(world, faultSource, story, faultSettings))
-  void Promise.all([acting, failing]).then(() => {
-    isOver = true
-  })
-  await time.runUntil(chaosEndsMs + 60 * minuteMs, () => isOver || isBroken())
-  if (!isOver && !isBroken()) story.violated('the user or a fault has no end')
-  if (!isBroken()) await settle(world, user, story, counter)
-  const { lines, violations } = story
-  const result = { seed, story: lines, violations, simulatedMs: time.nowMs, faults, coverage: counter.counted }
-  return { ...result, rule: violations[0]?.split(': ')[0] }
 }
 
 function openRules() {
@@ -117,6 +133,11 @@ function openRules() {
     ruleOf(onePodOfAName((pod) => /^db-\d+$/.test(pod))),
     ruleOf(completedStaysCompleted((pod) => pod.startsWith('sums'))),
     ruleOf(healthyIsNotEvicted),
+    ruleOf(evictionsAreLimited),
+    ruleOf(deletedStaysDeleted()),
+    ruleOf(readsAreCurrent()),
+    ruleOf(budgetsHold(guardedPods)),
+    ruleOf(secretsStay),
   ]
 }
 
@@ -135,7 +156,7 @@ async function act(user: User, { time }: World, random: RandomSource, untilMs: n
 }
 
 /** Waits until everything is as it should be, and stays so for three looks. */
-async function settle(world: World, user: User, story: Story, counter: CoverageCounter): Promise<void> {
+async function settle(world: World, people: readonly User[], story: Story, counter: CoverageCounter): Promise<void> {
   const { time } = world
   counter.met(endRule)
   story.note('world', 'all faults have ended')
@@ -148,15 +169,17 @@ async function settle(world: World, user: User, story: Story, counter: CoverageC
       return
     }
     await time.runUntil(time.nowMs + lookMs)
-    problems = problemsOf(world, user)
+    problems = problemsOf(world, people)
   }
   story.note('world', 'everything is as it should be')
 }
 
-function problemsOf({ controller, nodes }: World, { wanted }: User): readonly string[] {
+function problemsOf({ controller, nodes }: World, people: readonly User[]): readonly string[] {
   const rows = controller.file.rows()
   const stored = (resource: string) =>
     rows.filter((row) => row.resource === resource).map(({ body }) => JSON.parse(body) as StoredThing)
-  const containers = new Map(nodes.map(({ name, engine }) => [name, engine.containers]))
-  return endProblems({ wanted: [...wanted.values()], stored, containers })
+  const machines = nodes.map(({ name, engine, disk, podFolders }) => ({
+    ...{ node: name, containers: engine.containers, podFolders: podFolders(), files: disk.texts() },
+  }))
+  return endProblems({ wanted: people.flatMap(({ wanted }) => [...wanted.values()]), stored, machines })
 }

@@ -30,14 +30,22 @@ type Hall = {
   readonly sessions: Map<string, Session>
   readonly retained: Map<string, string | (() => string)>
   readonly log: Log
+  readonly delivered: (node: string, body: string) => void
   listener: NodeListener | undefined
 }
 
 const checkMs = 1_000
 
-export function simulatedBroker({ life, log }: { readonly life: ProgramLife; readonly log: Log }): SimulatedBroker {
+export type SimulatedBrokerNeeds = {
+  readonly life: ProgramLife
+  readonly log: Log
+  /** Called with each message that the broker sends to a node. */
+  readonly delivered: (node: string, body: string) => void
+}
+
+export function simulatedBroker({ life, log, delivered }: SimulatedBrokerNeeds): SimulatedBroker {
   const { clock } = life
-  const hall: Hall = { sessions: new Map(), retained: new Map(), log, listener: undefined }
+  const hall: Hall = { sessions: new Map(), retained: new Map(), log, delivered, listener: undefined }
   const { sessions, retained } = hall
 
   const checkTimes = async () => {
@@ -71,7 +79,7 @@ export function simulatedBroker({ life, log }: { readonly life: ProgramLife; rea
       const name = topicName(topic)
       if (retain) retained.set(name, inPlace ?? again ?? body)
       const readers = isFleetTopic(topic) ? [...sessions.values()] : [sessions.get(topic.node)]
-      for (const session of readers) if (session !== undefined) send(session, name, body, false)
+      for (const session of readers) if (session !== undefined) send(hall, session, [name, body, false])
     },
     async withdraw(topic) {
       retained.delete(topicName(topic))
@@ -124,20 +132,26 @@ function publish(hall: Hall, session: Session, packet: Packet<'publish'>): Promi
   return handled
 }
 
-function subscribe({ retained }: Hall, session: Session, { id, topics }: Packet<'subscribe'>): void {
+function subscribe(hall: Hall, session: Session, { id, topics }: Packet<'subscribe'>): void {
   const isRefused = topics.some((topic) => !maySubscribe(session.node, topic).allowed)
   session.wire.send({ cmd: 'ack', id, isRefused })
   if (isRefused) return
   for (const topic of topics) {
     session.topics.add(topic)
-    const kept = retained.get(topic)
+    const kept = hall.retained.get(topic)
     const body = typeof kept === 'function' ? kept() : kept
-    if (body !== undefined) send(session, topic, body, true)
+    if (body !== undefined) send(hall, session, [topic, body, true])
   }
 }
 
-function send({ topics, wire }: Session, topic: string, body: string, isRetained: boolean): void {
-  if (topics.has(topic)) wire.send({ cmd: 'message', topic, body, isRetained }, body.length)
+function send(
+  { delivered }: Hall,
+  { node, topics, wire }: Session,
+  [topic, body, isRetained]: readonly [topic: string, body: string, isRetained: boolean],
+): void {
+  if (!topics.has(topic)) return
+  delivered(node, body)
+  wire.send({ cmd: 'message', topic, body, isRetained }, body.length)
 }
 
 function refuse(hall: Hall, session: Session, because: string): void {

@@ -1,25 +1,47 @@
-/** A container that has completed does not run again, where its pod does not restart it. */
-import { type Invariant, withEntry } from './invariant.ts'
+/**
+ * A container that has completed does not run again, where its pod does not restart it. Its end is in the engine until a person removes it, and
+ * in the checkpoint of the agent: where the agent has had no time to save it, it is lost with the container.
+ */
+import { type Invariant, withEntry, withoutEntry } from './invariant.ts'
 
-/** Where each container completed, by the uid of its pod and its name. */
-type Completed = ReadonlyMap<string, string>
+type Completed = {
+  /** When each container completed, by the uid of its pod and its name. */
+  readonly endedMs: ReadonlyMap<string, number>
+  /** Since when each node can save the ends of containers. */
+  readonly savesSinceMs: ReadonlyMap<string, number>
+}
+
+/** The agent has observed and saved an end within this time. */
+const savedMs = 30_000
 
 /** `ends`: of the names of pods whose containers are not restarted after exit code 0. */
 export function completedStaysCompleted(ends: (pod: string) => boolean): Invariant<Completed> {
   return {
     name: 'a completed container does not run again',
-    initial: new Map(),
+    initial: { endedMs: new Map(), savesSinceMs: new Map() },
     meets: (fact) => fact.kind === 'ended' && fact.exitCode === 0 && ends(fact.pod),
-    next(completed, fact) {
-      if (fact.kind === 'ended' && fact.exitCode === 0 && ends(fact.pod))
-        return { state: withEntry(completed, `${fact.podUID}/${fact.container}`, fact.node) }
-      if (fact.kind !== 'started') return { state: completed }
-      const node = completed.get(`${fact.podUID}/${fact.container}`)
-      if (node === undefined) return { state: completed }
-      return {
-        state: completed,
-        violation: `${fact.container} of ${fact.pod} (${fact.podUID}) starts again on ${fact.node}`,
+    next(state, fact) {
+      const { endedMs, savesSinceMs } = state
+      if (fact.kind === 'health') {
+        const { node, canSave, atMs } = fact
+        const next = canSave
+          ? withEntry(savesSinceMs, node, savesSinceMs.get(node) ?? atMs)
+          : withoutEntry(savesSinceMs, node)
+        return { state: { endedMs, savesSinceMs: next } }
       }
+      if (fact.kind !== 'ended' && fact.kind !== 'started' && fact.kind !== 'forgotten') return { state }
+      const key = `${fact.podUID}/${fact.container}`
+      if (fact.kind === 'ended')
+        return fact.exitCode === 0 && ends(fact.pod)
+          ? { state: { endedMs: withEntry(endedMs, key, fact.atMs), savesSinceMs } }
+          : { state }
+      const atMs = endedMs.get(key)
+      if (atMs === undefined) return { state }
+      if (fact.kind === 'forgotten') {
+        const isSaved = fact.atMs - Math.max(atMs, savesSinceMs.get(fact.node) ?? fact.atMs) >= savedMs
+        return { state: isSaved ? state : { endedMs: withoutEntry(endedMs, key), savesSinceMs } }
+      }
+      return { state, violation: `${fact.container} of ${fact.pod} (${fact.podUID}) starts again on ${fact.node}` }
     },
   }
 }

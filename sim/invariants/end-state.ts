@@ -1,15 +1,25 @@
 /** After the faults everything matches the manifests, and nothing is left over. */
 import type { RuntimeContainer } from '../../agent/pods/runtime/runtime.ts'
 import type { Node } from '../../api/node.ts'
+import { secretsOf } from '../../api/pod/pod-references.ts'
 import type { Pod } from '../../api/pod.ts'
+import { secretsIn } from '../people/secrets.ts'
 import type { Workload } from '../people/workloads.ts'
 
 export type EndState = {
   readonly wanted: readonly Workload[]
   /** What is stored, by kind. */
   readonly stored: (resource: string) => readonly StoredThing[]
-  /** The containers of each node. */
-  readonly containers: ReadonlyMap<string, readonly RuntimeContainer[]>
+  readonly machines: readonly EndOfMachine[]
+}
+
+export type EndOfMachine = {
+  readonly node: string
+  readonly containers: readonly RuntimeContainer[]
+  /** The uids of pods that have folders on it. */
+  readonly podFolders: readonly string[]
+  /** The contents of the files of its agent. */
+  readonly files: readonly string[]
 }
 
 export type StoredThing = {
@@ -21,14 +31,14 @@ export type StoredThing = {
 type Counts = { readonly [name: string]: number | undefined }
 
 /** What is not yet as it should be. */
-export function endProblems({ wanted, stored, containers }: EndState): readonly string[] {
+export function endProblems({ wanted, stored, machines }: EndState): readonly string[] {
   const pods = stored('pods') as readonly (Pod & StoredThing)[]
   return [
     ...wanted.flatMap((workload) => workloadProblems(workload, stored(workload.resource))),
     ...['deployments', 'statefulsets', 'jobs'].flatMap((resource) => unwanted(resource, wanted, stored(resource))),
     ...(stored('nodes') as readonly (Node & StoredThing)[]).flatMap(nodeProblems),
     ...pods.flatMap(podProblems),
-    ...[...containers].flatMap(([node, found]) => containerProblems(node, found, pods)),
+    ...machines.flatMap((machine) => machineProblems(machine, pods)),
   ]
 }
 
@@ -75,12 +85,26 @@ function podProblems({ metadata, spec, status }: Pod & StoredThing): readonly st
   return phase === 'Running' || phase === 'Succeeded' || phase === 'Failed' ? [] : [`pod ${metadata.name} is ${phase}`]
 }
 
-function containerProblems(
-  node: string,
-  found: readonly RuntimeContainer[],
+function machineProblems(
+  { node, containers, podFolders, files }: EndOfMachine,
   pods: readonly (Pod & StoredThing)[],
 ): readonly string[] {
   const here = pods.filter(({ spec }) => spec.nodeName === node)
+  const isHere = (podUID: string) => here.some(({ metadata }) => metadata.uid === podUID)
+  const named = new Set(here.flatMap((pod) => [...secretsOf(pod)]))
+  const secrets = new Set(files.flatMap(secretsIn))
+  return [
+    ...containerProblems(node, containers, here),
+    ...podFolders.filter((uid) => !isHere(uid)).map((uid) => `${node}: a folder of pod ${uid} is left over`),
+    ...[...secrets].filter((name) => !named.has(name)).map((name) => `${node}: a file has Secret ${name}`),
+  ]
+}
+
+function containerProblems(
+  node: string,
+  found: readonly RuntimeContainer[],
+  here: readonly (Pod & StoredThing)[],
+): readonly string[] {
   const strays = found
     .filter(({ identity }) => !here.some(({ metadata }) => metadata.uid === identity.podUID))
     .map(

@@ -1,11 +1,17 @@
 import { test } from 'tap'
+import { secretManifest } from '../people/secrets.ts'
 import type { Fact } from '../story/facts.ts'
 import { answeredIsStored } from './answered-is-stored.ts'
+import { budgetsHold } from './budgets-hold.ts'
 import { completedStaysCompleted } from './completed-stays-completed.ts'
+import { deletedStaysDeleted } from './deleted-stays-deleted.ts'
+import { evictionsAreLimited } from './evictions-are-limited.ts'
 import { healthyIsNotEvicted } from './healthy-is-not-evicted.ts'
 import { type Invariant, judgeOf } from './invariant.ts'
 import { onePodOfAName } from './one-pod-of-a-name.ts'
 import { programsRun } from './programs-run.ts'
+import { readsAreCurrent } from './reads-are-current.ts'
+import { secretsStay } from './secrets-stay.ts'
 import { watchIsWhole } from './watch-is-whole.ts'
 
 /** The violations of these facts, each a second after the one before unless it has a time. */
@@ -20,8 +26,8 @@ const container = (node: string, podUID: string, pod = 'db-0') => ({
 const stored = (version: number) => ({
   ...({ kind: 'stored', resource: 'pods', namespace: 'default', name: 'web', version, body: undefined } as const),
 })
-const watched = (version: number) => ({
-  ...({ kind: 'watched', resource: 'pods', namespace: 'default', name: 'web', version } as const),
+const watched = (version: number, type = 'MODIFIED', uid = 'u') => ({
+  ...({ kind: 'watched', resource: 'pods', namespace: 'default', name: 'web', version, type, uid } as const),
 })
 const answered = (version: number) => ({
   ...({ kind: 'answered', resource: 'pods', namespace: 'default', name: 'web', uid: 'u', version } as const),
@@ -49,6 +55,22 @@ test('a container that starts after it has completed is found, and not one that 
   t.same(violationsOf(invariant, start, end(255), start), [])
 })
 
+test('a completed container that a person removes does not run again if the agent could save its end', async (t) => {
+  const invariant = completedStaysCompleted((pod) => pod.startsWith('sums'))
+  const name = container('node-1', 'a', 'sums-x')
+  const of = (removedMs: number, savesMs: number) =>
+    violationsOf(
+      invariant,
+      { kind: 'ended', exitCode: 0, ...name, atMs: 0 },
+      { kind: 'health', node: 'node-1', isHealthy: true, canSave: true, atMs: savesMs },
+      { kind: 'forgotten', ...name, atMs: removedMs },
+      { kind: 'started', ...name, atMs: 200_000 },
+    ).length
+  t.equal(of(40_000, 0), 1)
+  t.equal(of(20_000, 0), 0, 'it was removed too early')
+  t.equal(of(40_000, 30_000), 0, 'the disk was full until then')
+})
+
 test('a write that was answered before it was on the disk is found', async (t) => {
   t.same(violationsOf(answeredIsStored(), stored(4), answered(5)).length, 1)
   t.same(violationsOf(answeredIsStored(), answered(5)).length, 1)
@@ -57,7 +79,7 @@ test('a write that was answered before it was on the disk is found', async (t) =
 })
 
 test('a watch that misses, repeats or goes back is found', async (t) => {
-  const listed = { kind: 'listed', resource: 'pods', version: 2 } as const
+  const listed = { kind: 'listed', resource: 'pods', version: 2, uids: [] as readonly string[] } as const
   const all = [stored(1), stored(2), listed, stored(3), stored(5)]
   t.same(violationsOf(watchIsWhole(), ...all, watched(3), watched(5)), [])
   t.match(violationsOf(watchIsWhole(), ...all, watched(5)), [/version 3 is missing between 2 and 5/])
@@ -66,7 +88,8 @@ test('a watch that misses, repeats or goes back is found', async (t) => {
 })
 
 test('an eviction from a node that has been healthy is found, and not one soon after it is back', async (t) => {
-  const health = (isHealthy: boolean, atMs: number) => ({ kind: 'health', node: 'node-1', isHealthy, atMs }) as const
+  const health = (isHealthy: boolean, atMs: number) =>
+    ({ kind: 'health', node: 'node-1', isHealthy, canSave: true, atMs }) as const
   const evicted = (atMs: number) => ({ kind: 'evicted', node: 'node-1', pod: 'web', atMs }) as const
   t.same(violationsOf(healthyIsNotEvicted, health(true, 0), evicted(200_000)).length, 1)
   t.same(violationsOf(healthyIsNotEvicted, health(true, 0), health(false, 1_000), evicted(400_000)), [])
@@ -82,4 +105,98 @@ test('a program that ends by itself is found', async (t) => {
   t.same(violationsOf(programsRun, { kind: 'crashed', program: 'node-1', because: 'Loop failed' }), [
     'no program ends by itself: node-1: Loop failed',
   ])
+})
+
+test('an object that is there after a client saw it deleted is found, by a watch and by a list', async (t) => {
+  const deleted = watched(3, 'DELETED')
+  const listed = (...uids: readonly string[]) => ({ kind: 'listed', resource: 'pods', version: 9, uids }) as const
+  t.match(violationsOf(deletedStaysDeleted(), deleted, watched(4, 'ADDED')), [
+    /pods web \(u\) was deleted, and is there/,
+  ])
+  t.equal(violationsOf(deletedStaysDeleted(), deleted, listed('v', 'u')).length, 1)
+  t.same(violationsOf(deletedStaysDeleted(), watched(2), deleted, listed('v'), watched(4, 'ADDED', 'v')), [])
+})
+
+test('a read that is older than the answer is found, and one of what was deleted', async (t) => {
+  const name = { resource: 'pods', namespace: 'default', name: 'web' } as const
+  const read = (version: number | undefined) => ({ kind: 'read', ...name, version }) as const
+  const removed = { kind: 'removed', ...name } as const
+  t.match(violationsOf(readsAreCurrent(), answered(5), read(4)), [/written in version 5, and is read in version 4/])
+  t.match(violationsOf(readsAreCurrent(), answered(5), read(undefined)), [/written in version 5, and is not there/])
+  t.match(violationsOf(readsAreCurrent(), answered(5), removed, read(5)), [/was deleted, and is read in version 5/])
+  t.same(violationsOf(readsAreCurrent(), answered(5), read(5), read(8), removed, read(undefined)), [])
+})
+
+const storedAs = (resource: string, name: string, body: unknown, atMs: number) => ({
+  ...({ kind: 'stored', resource, namespace: 'default', name, version: 1, body: JSON.stringify(body), atMs } as const),
+})
+const node = (name: string, atMs: number, { isReady = true, isTainted = false } = {}) =>
+  storedAs(
+    'nodes',
+    name,
+    {
+      spec: { taints: isTainted ? [{ key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }] : [] },
+      status: { conditions: [{ type: 'Ready', status: isReady ? 'True' : 'Unknown' }] },
+    },
+    atMs,
+  )
+
+test('an eviction before the tolerations end is found, and taints that come too fast', async (t) => {
+  const lost = { isReady: false, isTainted: true }
+  const evicted = (atMs: number) => ({ kind: 'evicted', node: 'a', pod: 'web', atMs }) as const
+  const three = ['a', 'b', 'c'].map((name) => node(name, 0))
+  const taintedA = [...three, node('a', 50_000, { isReady: false }), node('a', 60_000, lost)]
+  t.same(violationsOf(evictionsAreLimited, ...taintedA, evicted(360_000)), [])
+  t.match(violationsOf(evictionsAreLimited, ...taintedA, evicted(359_000)), [/web is evicted from a, .* for 299 s/])
+  t.match(violationsOf(evictionsAreLimited, ...taintedA, node('a', 61_000), evicted(400_000)), [
+    /a, which has no taint/,
+  ])
+  t.same(violationsOf(evictionsAreLimited, ...taintedA, node('b', 70_000, lost)), [])
+  t.match(violationsOf(evictionsAreLimited, ...taintedA, node('b', 61_000, lost)), [/b gets .* 1 s after another node/])
+})
+
+test('a taint is found that a node gets after all have been lost for a while', async (t) => {
+  const lost = ['a', 'b'].flatMap((name) => [node(name, 0), node(name, 1_000, { isReady: false })])
+  const tainted = (atMs: number) => node('a', atMs, { isReady: false, isTainted: true })
+  t.match(violationsOf(evictionsAreLimited, ...lost, tainted(60_000)), [/a gets .* while no node is ready/])
+  t.same(violationsOf(evictionsAreLimited, ...lost, node('b', 50_000), tainted(60_000)), [])
+})
+
+test('an eviction that leaves too few healthy pods is found; one that was healthy seconds before counts', async (t) => {
+  const pod = (name: string, atMs: number, { isReady = true, isEvicted = false } = {}) =>
+    storedAs(
+      'pods',
+      name,
+      {
+        metadata: { labels: { app: 'shop' }, ...(isEvicted && { deletionTimestamp: '2026-01-01T00:00:00Z' }) },
+        status: {
+          conditions: [
+            { type: 'Ready', status: isReady ? 'True' : 'False' },
+            ...(isEvicted ? [{ type: 'DisruptionTarget', reason: 'EvictionByEvictionAPI' }] : []),
+          ],
+        },
+      },
+      atMs,
+    )
+  const rule = budgetsHold({ app: 'shop', minAvailable: 2 })
+  const three = ['a', 'b', 'c'].map((name) => pod(name, 0))
+  const evicted = (name: string, atMs: number) => pod(name, atMs, { isEvicted: true })
+  t.same(violationsOf(rule, ...three, evicted('a', 20_000)), [])
+  t.match(violationsOf(rule, ...three, evicted('a', 20_000), evicted('b', 40_000)), [/b is evicted, and 1 of 2/])
+  const unready = pod('c', 20_000, { isReady: false })
+  t.same(violationsOf(rule, ...three, unready, evicted('a', 29_000)), [])
+  t.equal(violationsOf(rule, ...three, unready, evicted('a', 31_000)).length, 1)
+  t.same(violationsOf(rule, ...three, unready, evicted('c', 31_000)), [], 'a pod that is not ready costs nothing')
+})
+
+test('a Secret on its way to a node whose pods do not name it is found', async (t) => {
+  const pod = (nodeName: string) =>
+    storedAs('pods', 'web', { spec: { nodeName, volumes: [{ secret: { secretName: 'key' } }], containers: [] } }, 0)
+  const gone = { ...stored(2), atMs: 10_000 }
+  const body = JSON.stringify({ secrets: [secretManifest('key')] })
+  const sent = (atMs: number) => ({ kind: 'delivered', node: 'a', body, atMs }) as const
+  t.same(violationsOf(secretsStay, pod('a'), sent(5_000)), [])
+  t.match(violationsOf(secretsStay, pod('b'), sent(5_000)), [/a receives Secret key, which none of its pods names/])
+  t.same(violationsOf(secretsStay, pod('a'), gone, sent(14_000)), [], 'the message follows')
+  t.equal(violationsOf(secretsStay, pod('a'), gone, sent(16_000)).length, 1)
 })

@@ -1,10 +1,6 @@
 /** A person who applies, changes and deletes workloads, and repeats each request until it is answered. */
-import { administrator } from '../../api/identity.ts'
-import type { ApiAnswer } from '../../daemon/api-client.ts'
-import { type ApiServers, simulatedApi } from '../programs/api-transport.ts'
-import type { Story } from '../story/story.ts'
 import type { RandomSource } from '../world/random-source.ts'
-import type { ProgramPlace } from '../world/wire.ts'
+import { type PersonNeeds, personalRequests } from './requests.ts'
 import { deployment, job, statefulSet, type Workload } from './workloads.ts'
 
 export interface User {
@@ -16,46 +12,16 @@ export interface User {
   readonly wanted: ReadonlyMap<string, Workload>
 }
 
-export type UserNeeds = {
-  readonly place: ProgramPlace
-  readonly api: ApiServers
-  readonly random: RandomSource
-  readonly story: Story
-}
+export type UserNeeds = PersonNeeds & { readonly random: RandomSource }
 
-type Body = { readonly metadata?: { readonly uid?: string; readonly resourceVersion?: string } }
-
-export function simulatedUser({ place, api: servers, random, story }: UserNeeds): User {
-  const api = simulatedApi(place, servers, administrator)
-  const { clock } = place.life
+export function simulatedUser({ random, ...needs }: UserNeeds): User {
+  const { api, answered, written, create, remove: removeObject } = personalRequests(needs)
   const wanted = new Map<string, Workload>()
   let serial = 0
 
-  /** Until there is an answer that is not the server's failure. */
-  const answered = async (what: string, ask: () => Promise<ApiAnswer>): Promise<ApiAnswer> => {
-    story.note('user', what)
-    for (;;) {
-      try {
-        const answer = await ask()
-        if (answer.status < 500 && answer.status !== 429) return answer
-      } catch {
-        // Whether it was done is not known: it is asked for again.
-      }
-      await clock.sleep(2_000)
-    }
-  }
-  const written = ({ resource, name }: Pick<Workload, 'resource' | 'name'>, { status, body }: ApiAnswer) => {
-    const { uid = '', resourceVersion } = (body as Body).metadata ?? {}
-    if (status >= 300 || resourceVersion === undefined)
-      return story.note('user', `answer ${status} for ${resource} ${name}`)
-    story.record({ kind: 'answered', resource, namespace: 'default', name, uid, version: Number(resourceVersion) })
-  }
   const apply = async (workload: Workload) => {
     wanted.set(`${workload.resource}/${workload.name}`, workload)
-    written(
-      workload,
-      await answered(`create ${workload.resource} ${workload.name}`, () => api.post(workload.path, workload.manifest)),
-    )
+    await create(workload, workload.manifest)
   }
   const change = async (workload: Workload, what: string, spec: { readonly [field: string]: unknown }) => {
     const { manifest } = workload
@@ -70,10 +36,7 @@ export function simulatedUser({ place, api: servers, random, story }: UserNeeds)
   }
   const remove = async (workload: Workload) => {
     wanted.delete(`${workload.resource}/${workload.name}`)
-    const options = { propagationPolicy: 'Background' }
-    await answered(`delete ${workload.resource} ${workload.name}`, () =>
-      api.delete(`${workload.path}/${workload.name}`, undefined, options),
-    )
+    await removeObject(workload)
   }
 
   const some = (resource: string) => random.pick([...wanted.values()].filter((one) => one.resource === resource))

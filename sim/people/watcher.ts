@@ -1,20 +1,29 @@
-/** A client that lists pods and watches them, over and over: what it sees is judged. */
+/** A client that lists the objects of a kind and watches them, over and over: what it sees is judged. */
 import { administrator } from '../../api/identity.ts'
 import { type ApiServers, simulatedApi, stream } from '../programs/api-transport.ts'
 import type { Story } from '../story/story.ts'
 import type { ProgramPlace } from '../world/wire.ts'
 
-type Seen = {
-  readonly type: string
-  readonly object: {
-    readonly metadata?: { readonly name?: string; readonly namespace?: string; readonly resourceVersion?: string }
-  }
+type Meta = {
+  readonly name?: string
+  readonly namespace?: string
+  readonly uid?: string
+  readonly resourceVersion?: string
 }
+type Seen = { readonly type: string; readonly object: { readonly metadata?: Meta } }
+type SeenList = { readonly metadata?: Meta; readonly items: readonly { readonly metadata: Meta }[] }
 
-const path = '/api/v1/pods'
+export type WatchedPath = { readonly resource: string; readonly path: string }
+
+export const podsOfFleet: WatchedPath = { resource: 'pods', path: '/api/v1/pods' }
 
 /** Never resolves. */
-export async function watchPods(place: ProgramPlace, servers: ApiServers, story: Story): Promise<void> {
+export async function watchKind(
+  { resource, path }: WatchedPath,
+  place: ProgramPlace,
+  servers: ApiServers,
+  story: Story,
+): Promise<void> {
   const api = simulatedApi(place, servers, administrator)
   const { clock } = place.life
   let from: string | undefined
@@ -22,8 +31,10 @@ export async function watchPods(place: ProgramPlace, servers: ApiServers, story:
   const list = async () => {
     const { status, body } = await api.get(path)
     if (status !== 200) throw new Error(`status ${status}`)
-    const version = (body as Seen['object']).metadata?.resourceVersion ?? ''
-    story.record({ kind: 'listed', resource: 'pods', version: Number(version) })
+    const { metadata, items } = body as SeenList
+    const version = metadata?.resourceVersion ?? ''
+    const uids = items.map((item) => item.metadata.uid ?? '')
+    story.record({ kind: 'listed', resource, version: Number(version), uids })
     return version
   }
   const take = (piece: string) => {
@@ -33,9 +44,9 @@ export async function watchPods(place: ProgramPlace, servers: ApiServers, story:
         from = undefined
         return
       }
-      const { name = '', namespace = '', resourceVersion = '' } = object.metadata ?? {}
+      const { name = '', namespace = '', uid = '', resourceVersion = '' } = object.metadata ?? {}
       from = resourceVersion
-      story.record({ kind: 'watched', resource: 'pods', namespace, name, version: Number(resourceVersion) })
+      story.record({ kind: 'watched', resource, namespace, name, uid, type, version: Number(resourceVersion) })
     }
   }
   for (;;) {

@@ -44,6 +44,20 @@ export function statefulSet(name: string, replicas: number): Workload {
   return { path: '/apis/apps/v1/namespaces/default/statefulsets', resource: 'statefulsets', name, manifest }
 }
 
+/** A Deployment whose containers get a value of the Secret, and its files. */
+export function withSecret(name: string, replicas: number, secret: string): Workload {
+  const env = [{ name: 'TOKEN', valueFrom: { secretKeyRef: { name: secret, key: 'token' } } }]
+  const { manifest, ...workload } = deployment(name, replicas)
+  const { spec, ...pod } = template(name, serving)
+  const volumeMounts = [{ name: 'keys', mountPath: '/keys' }]
+  const volumes = [{ name: 'keys', secret: { secretName: secret } }]
+  const containers = spec.containers.map((container) => ({ ...container, env, volumeMounts }))
+  return {
+    ...workload,
+    manifest: { ...manifest, spec: { ...manifest.spec, template: { ...pod, spec: { ...spec, containers, volumes } } } },
+  }
+}
+
 /** Each pod works for so many seconds. */
 export function job(name: string, completions: number, seconds: number): Workload {
   const manifest = {

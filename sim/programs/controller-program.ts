@@ -27,7 +27,7 @@ import { contentProver } from '../../broker-controller/store/checkpoints/content
 import { openRestoreHold } from '../../broker-controller/store/checkpoints/restore-hold.ts'
 import { eventRecorder } from '../../broker-controller/store/event-recorder.ts'
 import { frozenFromJSON } from '../../broker-controller/store/frozen/frozen-copy.ts'
-import { objectCache } from '../../broker-controller/store/object-cache.ts'
+import { type ObjectCache, objectCache } from '../../broker-controller/store/object-cache.ts'
 import { versionCounter } from '../../broker-controller/store/sqlite/version-counter.ts'
 import { writeBatches } from '../../broker-controller/store/sqlite/write-batches.ts'
 import type { Store } from '../../broker-controller/store/store.ts'
@@ -41,6 +41,7 @@ import { type Loop, runLoops } from '../../daemon/run.ts'
 import type { FromBroker, ToBroker } from '../broker/packets.ts'
 import { type SimulatedBroker, simulatedBroker } from '../broker/simulated-broker.ts'
 import type { BrokerServers } from '../broker/simulated-link.ts'
+import type { Fact } from '../story/facts.ts'
 import type { SimulatedNetwork } from '../world/simulated-network.ts'
 import type { StoreFile } from '../world/store-file.ts'
 import { openWire, type ProgramPlace } from '../world/wire.ts'
@@ -54,6 +55,9 @@ export type ControllerProgramNeeds = {
   readonly brokers: BrokerServers
   readonly random: () => number
   readonly log: Log
+  readonly record: (fact: Fact) => void
+  /** Each change is forgotten at once: those who watch must list again. */
+  readonly forgetsChanges: () => boolean
 }
 
 const configuration = controllerConfiguration({
@@ -75,7 +79,8 @@ export async function runSimulatedController(needs: ControllerProgramNeeds): Pro
   const parts = controllerParts(shared)
   const window = await openCheckpointWindow({ ...parts }, origin)
   const hold = await openRestoreHold(parts, window, origin)
-  const broker = simulatedBroker({ life: place.life, log })
+  const delivered = (node: string, body: string) => needs.record({ kind: 'delivered', node, body })
+  const broker = simulatedBroker({ life: place.life, log, delivered })
   const prover = contentProver(fleetAuthority)
   serveApi({ ...parts, origin, checkpoints: window, contentProver: prover }, place, network, api)
   const loops = [access, window, hold, ...messageLoops(parts, { broker, window, hold, prover, random })]
@@ -92,11 +97,18 @@ export async function runSimulatedController(needs: ControllerProgramNeeds): Pro
 type Kinds = ReturnType<typeof liveKinds>
 
 /** The store as it is on a disk, with its batches of writes. */
-function openWorldStore({ place, file, random, log }: ControllerProgramNeeds, resources: Kinds): Store {
+function openWorldStore({ place, file, random, log, forgetsChanges }: ControllerProgramNeeds, resources: Kinds): Store {
   const { clock } = place.life
   const own = file.openedBy(place.life)
   const versions = versionCounter(own)
-  const cache = objectCache({ resources, clock, startVersion: versions.last, latestVersion: versions.last })
+  const kept = objectCache({ resources, clock, startVersion: versions.last, latestVersion: versions.last })
+  const cache: ObjectCache = {
+    ...kept,
+    apply(resource, change) {
+      kept.apply(resource, change)
+      if (forgetsChanges()) kept.forget(resource, change.version)
+    },
+  }
   for (const { resource, body } of file.rows())
     cache.load(resource as never, frozenFromJSON(body) as AnyStoredObject, body.length)
   const writer = writeBatches({ path: 'store.db', file: own, versions, cache, clock, log, statusDelayMs: 100 })

@@ -14,17 +14,31 @@ export type ContainerName = {
 export type Fact =
   | ({ readonly kind: 'started' } & ContainerName)
   | ({ readonly kind: 'ended'; readonly exitCode: number } & ContainerName)
+  /** A person has removed it from Docker. */
+  | ({ readonly kind: 'forgotten' } & ContainerName)
   /** The store has it on its disk, as JSON. undefined: it was deleted. */
   | ({ readonly kind: 'stored'; readonly version: number; readonly body: string | undefined } & ObjectName)
   /** A client was answered that it is written; a deletion has the version before it. */
   | ({ readonly kind: 'answered'; readonly version: number; readonly uid: string } & ObjectName)
-  /** A client of a watch begins with this version, which it has from a list. */
-  | { readonly kind: 'listed'; readonly resource: string; readonly version: number }
-  | ({ readonly kind: 'watched'; readonly version: number } & ObjectName)
+  /** A client was answered that it is deleted, or was not there. */
+  | ({ readonly kind: 'removed' } & ObjectName)
+  /** A client has read it in this version. undefined: it is not there, or is being deleted. */
+  | ({ readonly kind: 'read'; readonly version: number | undefined } & ObjectName)
+  /** A client of a watch begins with this version, which it has from a list with these objects. */
+  | { readonly kind: 'listed'; readonly resource: string; readonly version: number; readonly uids: readonly string[] }
+  | ({ readonly kind: 'watched'; readonly version: number; readonly type: string; readonly uid: string } & ObjectName)
+  /** The broker sends a message to the node. */
+  | { readonly kind: 'delivered'; readonly node: string; readonly body: string }
   /** The controller marked the pod for deletion because of its node. */
   | { readonly kind: 'evicted'; readonly node: string; readonly pod: string }
   /** Whether nothing is wrong with the node, and it reaches the machine of the controller and is reached. */
-  | { readonly kind: 'health'; readonly node: string; readonly isHealthy: boolean }
+  | {
+      readonly kind: 'health'
+      readonly node: string
+      readonly isHealthy: boolean
+      /** Besides, its disk takes writes at once. */
+      readonly canSave: boolean
+    }
   /** A fault begins: the number in its order, what it is, and of what. */
   | {
       readonly kind: 'fault'

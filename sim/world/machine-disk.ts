@@ -8,7 +8,11 @@ export interface MachineDisk {
   replace(path: string, text: string): Promise<void>
   /** Removes the files below this path that are not among these. */
   keepOnly(below: string, paths: ReadonlySet<string>): void
+  /** The contents of all files. */
+  texts(): readonly string[]
   powerCut(): void
+  /** Writes neither fail nor take long. */
+  readonly isWell: boolean
   /** Writes fail from now on. */
   fill(isFull: boolean): void
   /** Writes take this many times as long. */
@@ -32,6 +36,10 @@ export function machineDisk(time: SimulatedTime, random: RandomSource): MachineD
     },
     keepOnly(below, paths) {
       for (const path of [...files.keys()]) if (path.startsWith(below) && !paths.has(path)) files.delete(path)
+    },
+    texts: () => [...new Map([...files, ...unsynced]).values()],
+    get isWell() {
+      return !isFull && factor === 1
     },
     fill(next) {
       isFull = next

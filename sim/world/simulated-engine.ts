@@ -1,5 +1,10 @@
 /** Docker on a machine of the world: it outlives the agent, dies, hangs, answers late, and loses its programs with the power. */
-import type { ContainerOptions, ContainerRuntime, RuntimeContainer } from '../../agent/pods/runtime/runtime.ts'
+import type {
+  ContainerIdentity,
+  ContainerOptions,
+  ContainerRuntime,
+  RuntimeContainer,
+} from '../../agent/pods/runtime/runtime.ts'
 import { RuntimeError } from '../../agent/pods/runtime/runtime.ts'
 import { type FakeRuntime, fakeRuntime } from '../../agent/testing/fake-runtime.ts'
 import type { ContainerName, Fact } from '../story/facts.ts'
@@ -88,6 +93,8 @@ export function simulatedEngine({ node, time, random, record, hasPower }: Simula
       engine.registry.clear()
     },
     forget(id) {
+      const { identity } = engine.containers.find((one) => one.id === id) ?? {}
+      if (identity?.kind === 'container') record({ kind: 'forgotten', ...nameOf(node, id, identity) })
       engine.lose(id)
       observe()
     },
@@ -190,7 +197,7 @@ function observer(engine: FakeRuntime, { node, time, record }: Pick<SimulatedEng
     }
     for (const { id, state, identity } of present.values()) {
       if (state !== 'running' || running.has(id) || identity.kind === 'sandbox') continue
-      const name = { node, pod: identity.podName, podUID: identity.podUID, container: identity.containerName, id }
+      const name = nameOf(node, id, identity)
       running.set(id, name)
       record({ kind: 'started', ...name })
       const work = workOf(engine.optionsOf(id))
@@ -203,6 +210,10 @@ function observer(engine: FakeRuntime, { node, time, record }: Pick<SimulatedEng
     }
   }
   return observe
+}
+
+function nameOf(node: string, id: string, { podName, podUID, containerName }: ContainerIdentity): ContainerName {
+  return { node, pod: podName, podUID, container: containerName, id }
 }
 
 function workOf(

@@ -18,6 +18,8 @@ export interface WorldNode {
   readonly name: string
   readonly engine: SimulatedEngine
   readonly disk: MachineDisk
+  /** The uids of the pods that have folders on it. */
+  podFolders(): readonly string[]
   readonly agent: Process
   /** Nothing is wrong with the machine and its programs. */
   isWell(): boolean
@@ -40,7 +42,13 @@ export interface World {
   readonly time: SimulatedTime
   readonly network: SimulatedNetwork
   readonly nodes: readonly WorldNode[]
-  readonly controller: Process & { powerCut(): void; powerOn(): void; readonly file: StoreFile }
+  readonly controller: Process & {
+    powerCut(): void
+    powerOn(): void
+    readonly file: StoreFile
+    /** It forgets each change at once from now on, or not. */
+    forgetChanges(isForgetting: boolean): void
+  }
   readonly api: ApiServers
   /** To be called after each change of what the health of a node depends on. */
   recordHealth(): void
@@ -65,7 +73,9 @@ export function openWorld({ time, random, story, nodes: count }: WorldNeeds): Wo
     recordHealth() {
       for (const node of nodes) {
         const isCut = network.isCut('controller', node.name) || network.isCut(node.name, 'controller')
-        story.record({ kind: 'health', node: node.name, isHealthy: node.isWell() && !isCut })
+        const isWell = node.isWell()
+        const canSave = isWell && node.disk.isWell
+        story.record({ kind: 'health', node: node.name, isHealthy: isWell && !isCut, canSave })
       }
     },
   }
@@ -118,6 +128,7 @@ function worldController(parts: Parts, random: RandomSource): World['controller'
   const { network, story, api, brokers } = parts
   const machine = 'controller'
   const file = storeFile(story.record)
+  let isForgetting = false
   const program = processOf(machine, parts, random, (life) =>
     runSimulatedController({
       place: { life, machine },
@@ -127,6 +138,8 @@ function worldController(parts: Parts, random: RandomSource): World['controller'
       brokers,
       random: random.next,
       log: story.log(machine),
+      record: story.record,
+      forgetsChanges: () => isForgetting,
     }),
   )
   return {
@@ -139,6 +152,9 @@ function worldController(parts: Parts, random: RandomSource): World['controller'
     start: program.start,
     end: program.end,
     file,
+    forgetChanges(next) {
+      isForgetting = next
+    },
     powerCut() {
       network.setUp(machine, false)
       program.end('power')
@@ -172,6 +188,7 @@ function worldNode(parts: Parts, name: string, index: number, random: RandomSour
   })
   return {
     ...{ name, engine, disk },
+    podFolders: () => [...new Set([...volumes.placed.keys()].map((key) => key.split('/')[0] ?? ''))],
     agent: {
       ...agent,
       get isRunning() {

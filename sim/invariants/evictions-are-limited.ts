@@ -1,0 +1,57 @@
+/** The limits of evictions: nodes get the NoExecute taint one by one, none does while all are lost, and pods leave after their tolerations. */
+import type { Node } from '../../api/node.ts'
+import { isLifecycleTaint } from '../../api/pod/default-tolerations.ts'
+import type { TimedFact } from '../story/facts.ts'
+import { type Invariant, withEntry, withoutEntry } from './invariant.ts'
+
+type NodeState = { readonly taintedMs: number | undefined; readonly lostMs: number | undefined }
+type Limits = {
+  /** Since when each node has the taint, and is not ready. */
+  readonly nodes: ReadonlyMap<string, NodeState>
+  readonly lastTaintMs: number
+}
+
+/** Kubernetes' --node-eviction-rate of 0.1 a second, without what the write of a taint may be late. */
+const betweenTaintsMs = 7_000
+/** The default tolerations. The controller's date is not used: its clock counts whole milliseconds. */
+const tolerationMs = 300_000
+/** All nodes are lost for so long that the controller has counted them. */
+const countedMs = 10_000
+
+export const evictionsAreLimited: Invariant<Limits> = {
+  name: 'evictions are limited',
+  initial: { nodes: new Map(), lastTaintMs: Number.NEGATIVE_INFINITY },
+  meets: ({ kind }) => kind === 'evicted',
+  next(limits, fact) {
+    if (fact.kind === 'stored' && fact.resource === 'nodes') return afterNode(limits, fact)
+    if (fact.kind !== 'evicted') return { state: limits }
+    const taintedMs = limits.nodes.get(fact.node)?.taintedMs
+    if (taintedMs !== undefined && fact.atMs - taintedMs >= tolerationMs) return { state: limits }
+    const since = taintedMs === undefined ? 'has no taint' : `has its taint for ${(fact.atMs - taintedMs) / 1000} s`
+    return { state: limits, violation: `${fact.pod} is evicted from ${fact.node}, which ${since}` }
+  },
+}
+
+function afterNode(
+  { nodes, lastTaintMs }: Limits,
+  { name, body, atMs }: Extract<TimedFact, { kind: 'stored' }> & TimedFact,
+) {
+  if (body === undefined) return { state: { nodes: withoutEntry(nodes, name), lastTaintMs } }
+  const { spec, status } = JSON.parse(body) as Node
+  const before = nodes.get(name)
+  const isTainted = (spec?.taints ?? []).some((taint) => taint.effect === 'NoExecute' && isLifecycleTaint(taint))
+  const isReady = status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True'
+  const now: NodeState = {
+    taintedMs: isTainted ? (before?.taintedMs ?? atMs) : undefined,
+    lostMs: isReady ? undefined : (before?.lostMs ?? atMs),
+  }
+  const next = withEntry(nodes, name, now)
+  // A node registers with a taint until it has reported.
+  if (!isTainted || before === undefined || before.taintedMs !== undefined)
+    return { state: { nodes: next, lastTaintMs } }
+  const state = { nodes: next, lastTaintMs: atMs }
+  const isAlone = [...next.values()].every(({ lostMs }) => lostMs !== undefined && atMs - lostMs > countedMs)
+  if (isAlone) return { state, violation: `${name} gets the NoExecute taint while no node is ready` }
+  if (atMs - lastTaintMs >= betweenTaintsMs) return { state }
+  return { state, violation: `${name} gets the NoExecute taint ${(atMs - lastTaintMs) / 1000} s after another node` }
+}

@@ -1,0 +1,42 @@
+/** The kinds of worlds: who acts in them, what is watched, and which faults only they have. */
+import { forgottenChanges, type MoreFaults } from './faults.ts'
+import { simulatedOperator } from './people/operator.ts'
+import type { User, UserNeeds } from './people/user.ts'
+import { podsOfFleet, type WatchedPath } from './people/watcher.ts'
+
+export type WorldKind = 'workloads' | 'budgets'
+
+export type WorldPlan = {
+  /** Who acts besides the user. */
+  readonly others: readonly ((needs: UserNeeds) => User)[]
+  readonly watched: readonly WatchedPath[]
+  readonly faults: MoreFaults
+}
+
+export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
+  /** Deployments, StatefulSets and Jobs that a user changes. */
+  workloads: { others: [], watched: [podsOfFleet], faults: [] },
+  /** Besides, Secrets, a disruption budget and evictions; changes are forgotten before all have read them. */
+  budgets: {
+    others: [simulatedOperator],
+    watched: [
+      podsOfFleet,
+      { resource: 'nodes', path: '/api/v1/nodes' },
+      { resource: 'secrets', path: '/api/v1/secrets' },
+      { resource: 'deployments', path: '/apis/apps/v1/deployments' },
+      { resource: 'replicasets', path: '/apis/apps/v1/replicasets' },
+    ],
+    faults: [forgottenChanges, forgottenChanges],
+  },
+}
+
+export const worldKinds = Object.keys(worldPlans) as readonly WorldKind[]
+
+/** The world of a seed, where no other one is asked for. */
+export function worldOf(seed: number): WorldKind {
+  return worldKinds[seed % worldKinds.length] ?? 'workloads'
+}
+
+export function isWorldKind(text: string): text is WorldKind {
+  return worldKinds.some((kind) => kind === text)
+}
