@@ -1,12 +1,14 @@
-/** Runs simulated worlds. `--help` prints the usage. */
+/** Runs simulated worlds by the options of the command line. */
 import { parseArgs } from 'node:util'
+import { plantedNames } from './planted/plant.ts'
+import { plantedFaults } from './planted/planted-faults.ts'
 import { shrunk, type WorldSize } from './shrink.ts'
 import { type SimulationResult, simulate } from './simulation.ts'
 import { type Coverage, coverageText, noCoverage, sumOfCoverage } from './story/coverage.ts'
 import { isWorldKind, worldKinds, worldOf } from './worlds.ts'
 
 const usage = `npm run sim -- [--seed N | --seeds A..B | --minutes M] [--world KIND] [--nodes N] [--fault-minutes M] [--skip A,B]
-  [--story | --shrink]
+  [--story | --shrink | --planted FAULT]
 
 Runs a fleet in this process: the agents and the controller, over a simulated clock, network, disks and Docker. The seed decides
 everything. Checks what must always hold, and after the faults that everything matches the manifests.
@@ -21,6 +23,8 @@ everything. Checks what must always hold, and after the faults that everything m
   --story            prints the story of each seed, also of those that hold
   --shrink           looks for a smaller world of the seed that fails in the same way: with fewer nodes, a shorter time and fewer
                      faults. Prints its options and its story
+  --planted FAULT    changes the programs while they are loaded, and runs seeds until one finds this fault:
+                     ${plantedNames.join(', ')}
 
 Exits with 1 where something did not hold. The story of such a seed is printed. After several seeds a summary follows: how often each
 fault began, and how often each rule was put to the test.`
@@ -36,6 +40,7 @@ const { values } = parseArgs({
     skip: { type: 'string', default: '' },
     story: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
+    planted: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -72,8 +77,9 @@ async function run(): Promise<number> {
     coverage = sumOfCoverage(coverage, result.coverage)
     if (result.violations.length > 0) failed.push(seed)
     print(result, performance.now() - seedMs)
+    if (values.planted !== undefined && failed.length > 0) break
   }
-  if (count > 1) console.log(coverageText(coverage).join('\n'))
+  if (count > 1 && values.planted === undefined) console.log(coverageText(coverage).join('\n'))
   const minutes = Math.round(simulatedMs / 60_000)
   console.log(`${count} seeds, ${minutes} simulated minutes in ${Math.round((performance.now() - beganMs) / 1000)} s`)
   if (failed.length > 0) console.log(`Failed: ${failed.join(' ')}`)
@@ -89,6 +95,7 @@ async function smallest(seed: number): Promise<WorldSize> {
 }
 
 function worldFor(seed: number) {
+  if (values.planted !== undefined) return plantedFaults[values.planted]?.world ?? worldOf(seed)
   return values.world !== undefined && isWorldKind(values.world) ? values.world : worldOf(seed)
 }
 
@@ -109,7 +116,7 @@ function* seeds(): Generator<number> {
 }
 
 function print({ seed, story, violations }: SimulationResult, ms: number): void {
-  if (!isPrinted && violations.length > 0) console.log(story.join('\n'))
+  if (!isPrinted && violations.length > 0 && values.planted === undefined) console.log(story.join('\n'))
   const verdict = violations.length === 0 ? 'holds' : `FAILS: ${violations.join('; ')}`
   console.log(`seed ${seed} ${verdict} (${(ms / 1000).toFixed(1)} s)`)
 }

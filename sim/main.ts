@@ -1,0 +1,14 @@
+/** Runs simulated worlds. `--help` prints the usage. */
+import { parseArgs } from 'node:util'
+import { isPlantedFault, plant, plantedNames } from './planted/plant.ts'
+
+const { planted } = parseArgs({ options: { planted: { type: 'string' } }, strict: false }).values
+
+if (typeof planted === 'string' && !isPlantedFault(planted)) {
+  console.error(`--planted must be one of ${plantedNames.join(', ')}`)
+  process.exitCode = 2
+} else {
+  // Before any of the programs is loaded.
+  if (typeof planted === 'string') plant(planted)
+  await import('./command.ts')
+}
