@@ -1,5 +1,6 @@
 /** Pods of two machines reach each other by IPv6 in a fleet that has it, by routes and by a tunnel; strangers reach none. */
 import { type Test, test } from 'tap'
+import { addressStations } from './support/address-stations.ts'
 import { areEchoed, countDatagrams, learnedMtu, sendFrom } from './support/datagrams.ts'
 import { endpointProgram } from './support/endpoint-programs.ts'
 import { agentLauncher } from './support/fleet.ts'
@@ -39,7 +40,8 @@ async function withPods(
   }
 }
 
-function asking({ controller, inNetworkOf }: RoutedMachines) {
+function asking(t: Test, machines: RoutedMachines) {
+  const { controller, inNetworkOf } = machines
   return {
     /** Addresses of a running pod with both families. */
     addressesOf: (name: string, count = 2) =>
@@ -47,6 +49,9 @@ function asking({ controller, inNetworkOf }: RoutedMachines) {
         const read = ['get', 'pod', name, '-o', 'jsonpath={.status.phase} {.status.podIPs[*].ip}']
         const [phase, ...ips] = (await controller.kubectl(...read)).split(' ')
         return phase === 'Running' && ips.length === count ? ips : undefined
+      }).catch(async (error) => {
+        t.comment(await addressStations(machines, name))
+        throw error
       }),
     asks: async (pod: string, address: string) =>
       seenBy((await inNetworkOf(pod, requestTo('/cgi-bin/from', address))).stdout),
@@ -69,7 +74,7 @@ async function useTunnel(t: Test, machines: RoutedMachines, [one, two]: readonly
   }
   await controller.kubectlWith(JSON.stringify(service), 'apply', '-f', '-')
   const clusterIP = (await controller.kubectl('get', 'service', 'away', '-o', 'jsonpath={.spec.clusterIP}')).trim()
-  const { asks } = asking(machines)
+  const { asks } = asking(t, machines)
   await eventually('a Service has its endpoint behind it', async () => (await asks('pod-1', clusterIP)) === one)
   const { stdout } = await inNetworkOf('pod-1', `${requestTo('/large', two)} | wc -c`)
   t.ok(Number(stdout) > 500_000, `a large answer is not cut at the MTU: ${stdout}`)
@@ -101,7 +106,7 @@ async function rebootWithTunnel(
   agents: readonly Program[],
 ): Promise<readonly Program[]> {
   const { controller, first, second, inNetworkOf } = machines
-  const { addressesOf, asks } = asking(machines)
+  const { addressesOf, asks } = asking(t, machines)
   const [one, two] = [await addressesOf('pod-1'), await addressesOf('pod-2')]
   const shown = await controller.kubectl('get', 'service', 'away', '-o', 'jsonpath={.spec.clusterIPs[*]}')
   const [ipv6 = '', ipv4 = ''] = shown.trim().split(' ')
@@ -129,7 +134,7 @@ async function rebootWithTunnel(
 test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
   const machines = await routedMachines(t, { controller: both })
   const { controller, first, second, stranger, inNetworkOf } = machines
-  const { addressesOf, asks, askedBy } = asking(machines)
+  const { addressesOf, asks, askedBy } = asking(t, machines)
   await withAddresses(machines)
   let agents: readonly Program[] = [await first.startAgent(), await second.startAgent()]
   await controller.nodesReady(first.name, second.name)
@@ -231,7 +236,7 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
 test('a fleet gets IPv6 and gives it up, and a machine has it off', { skip: whyNoRoutedMachines() }, async (t) => {
   const machines = await routedMachines(t, { controller: ofIPv4 })
   const { controller, first, second } = machines
-  const { addressesOf, asks } = asking(machines)
+  const { addressesOf, asks } = asking(t, machines)
   await withAddresses(machines)
   await second.run('sysctl', '-q', '-w', 'net.ipv6.conf.all.disable_ipv6=1')
   await first.startAgent()

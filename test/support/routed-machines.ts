@@ -38,6 +38,8 @@ export type RoutedMachine = Space & {
   readonly docker: TestDockerd
   /** Starts its agent; waits for nothing. `changes`: what it finds in place of what is there. */
   startAgent(changes?: Pick<AgentOptions, 'env'> & { readonly dockerSocket?: string }): Promise<Program>
+  /** The log of the agent that was started last. */
+  agentLines(): Program['lines']
 }
 
 export type RoutedMachines = {
@@ -92,7 +94,12 @@ export async function routedMachines(
     const root = settings.seesLinks === true ? await ownRoot(t, place.space) : undefined
     const agents = settings.agents ?? {}
     const options = { dataDir, dockerSocket: docker.socket, space: place.space, root, settings: agents }
-    return { ...place, name, dataDir, docker, startAgent: (changes) => startAgent(t, { ...options, ...changes }) }
+    let agent: Program | undefined
+    return {
+      ...{ ...place, name, dataDir, docker },
+      startAgent: async (changes) => (agent = await startAgent(t, { ...options, ...changes })),
+      agentLines: () => agent?.lines ?? [],
+    }
   }
   const [first, second] = [await machine('pi-1'), await machine('pi-2')]
   return {

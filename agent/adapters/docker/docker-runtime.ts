@@ -131,6 +131,7 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
         try {
           await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
           if (isRouted) await reflect(on.bridge)
+          if (!options.hostNetwork && !network.isWanted(on)) throw networkChanged(podOf(options.identity))
         } catch (error) {
           network.invalidate()
           await remove(id)
@@ -171,6 +172,15 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 
     watch: (listener, signal) => watchContainers(answers, nodeName, inspections, listener, signal),
   }
+}
+
+/** The loop that moves pods to another network did not find this one, so it would stay on that of before. */
+function networkChanged(pod: string): RuntimeError {
+  const tried = `Cannot start the sandbox of pod ${pod}`
+  return new RuntimeError(
+    'Failed',
+    `${tried}: the network of pods changed meanwhile (it is started again on the new one)`,
+  )
 }
 
 /** Lists one container: /_ping is answered also while all else hangs, and /info may take a minute of an engine that is well. */

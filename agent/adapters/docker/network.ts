@@ -38,6 +38,11 @@ export interface PodNetwork {
    * Resolves with the bridges of the networks with routes that are there then.
    */
   adjust(): Promise<readonly string[]>
+  /**
+   * Whether pods still belong on this network, undefined: on the engine's own. To be asked once a sandbox has started: an `adjust` of
+   * meanwhile did not find it.
+   */
+  isWanted(on: AttachableNetwork | undefined): boolean
   /** The network may have been removed: the next `ensure` checks it again. */
   invalidate(): void
   /** Why there is no network for the range of the last `ensure`, after another try. Undefined when it exists. */
@@ -162,6 +167,7 @@ export function podNetwork({ engine, nodeName, routes, wanted, prepareIPv6 }: Po
       for (const network of all.filter((one) => mustBeLeft(one, wanted()))) await removeSandboxes(network)
       return routed.map(({ id }) => bridgeOf(id))
     },
+    isWanted: (on) => !mustMove(on, wanted()),
     invalidate() {
       sure = undefined
     },
@@ -209,6 +215,13 @@ function mustGo(
   const isProtected = mode !== 'node' && protects && !network.isUnprotected
   const isOther = modeOfNetwork(network) !== mode || isProtected || (mode === 'routed' && network.hasIPv6)
   return podsMayMove && (isOff || isOther || (mode === 'dual' && !network.ipv6Ranges.includes(ipv6CIDR)))
+}
+
+/** The same of a network that a sandbox was attached to. */
+function mustMove(on: AttachableNetwork | undefined, wanted: WantedNetwork): boolean {
+  const { mode, ipv6CIDR, podsMayMove, hasRange = false, isOff = false } = wanted
+  if (on === undefined) return podsMayMove && mode !== 'node' && hasRange
+  return podsMayMove && (isOff || on.mode !== mode || (mode === 'dual' && on.ipv6CIDR !== ipv6CIDR))
 }
 
 /** Docker's proxy would give a client the address of the node, which policies let pass. */
