@@ -15,6 +15,14 @@ export async function ownAddresses(): Promise<string> {
   }
 }
 
+/**
+ * The first three numbers of a `/24` of machines or of an engine's bridge, from 10.128.0.0/9 without 10.244.0.0/16: a node with an
+ * address of the fleet's clusterCIDR, which is that by default, has no part in the network of pods. It may be taken.
+ */
+export function machineAddresses(): string {
+  return `10.${randomInt(128, 244)}.${randomInt(0, 256)}`
+}
+
 /** The kernel keeps the book: a name of a socket is one process's, until it ends, however it ends. */
 async function take(prefix: string): Promise<boolean> {
   const server = createServer().listen(`\0bramble-test-addresses-${prefix}`).unref()

@@ -1,6 +1,6 @@
 /** A real dockerd of a test's own: its own data, socket, bridge and containerd, all of it gone when the test ends. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, open, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
 import { type TarEntry, tarOf } from '../../agent/pods/images/tar.ts'
+import { machineAddresses } from './addresses.ts'
 import { inSpace } from './machine-commands.ts'
 import { bridgeMac } from './machine-network.ts'
 import { isRoot, skipWithout } from './missing-parts.ts'
@@ -199,7 +200,7 @@ function ip(space: string | undefined, ...args: readonly string[]) {
 
 async function makeBridge(name: string, space: string | undefined): Promise<Bridge> {
   for (let tries = 0; ; tries++) {
-    const subnet = `10.${randomInt(128, 256)}.${randomInt(0, 256)}`
+    const subnet = machineAddresses()
     const { stdout: taken } = await ip(space, '-4', 'route', 'show', `${subnet}.0/24`)
     if (taken.trim() !== '' && tries < 20) continue
     await ip(space, 'link', 'add', name, 'address', bridgeMac, 'type', 'bridge')

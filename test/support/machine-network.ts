@@ -1,7 +1,8 @@
 /** A network of test machines: a bridge on this host, and a cable to each machine. */
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
+import { machineAddresses } from './addresses.ts'
 import { command, commandOrThrow } from './machine-commands.ts'
 import { eventually } from './wait.ts'
 
@@ -54,7 +55,7 @@ export async function machineNetwork(t: Ending): Promise<MachineNetwork> {
 
 async function makeBridge() {
   for (let tries = 0; ; tries++) {
-    const subnet = `10.${randomInt(128, 244)}.${randomInt(0, 256)}`
+    const subnet = machineAddresses()
     const { stdout: taken } = await tryIp('-4', 'route', 'show', `${subnet}.0/24`)
     if (taken.trim() !== '' && tries < 20) continue
     const bridge = `bm-${subnet.slice(3)}`

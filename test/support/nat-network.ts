@@ -3,8 +3,8 @@
  * this host in a third one, where it can be made slow, lossy or dead. Nothing can connect to the nodes.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { machineAddresses } from './addresses.ts'
 import { command, commandOrThrow, inSpace } from './machine-commands.ts'
 import { isRoot, skipWithout } from './missing-parts.ts'
 
@@ -126,9 +126,9 @@ const slowness = ['delay', '100ms', 'loss', '1%']
 
 async function unusedSubnet(): Promise<{ readonly id: string; readonly subnet: string }> {
   for (let tries = 0; tries < 20; tries++) {
-    const [second, third] = [randomInt(128, 256), randomInt(0, 256)]
-    const subnet = `10.${second}.${third}`
-    if ((await ip('-4', 'route', 'show', `${subnet}.0/24`)).trim() === '') return { id: `${second}${third}`, subnet }
+    const subnet = machineAddresses()
+    const id = subnet.split('.').slice(1).join('')
+    if ((await ip('-4', 'route', 'show', `${subnet}.0/24`)).trim() === '') return { id, subnet }
   }
   throw new Error('There is no unused subnet')
 }
