@@ -49,20 +49,28 @@ export async function joinedFleet(t: Test, options: FleetOptions = {}): Promise<
   const { names = ['pi-1'], agents = {}, network } = options
   const space = network?.space
   const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t, { space })
-  await docker.importImage(image)
+  const engine = async () => {
+    const started = await startDockerd(t, { space })
+    await started.importImage(image)
+    return started
+  }
+  const known = options.isReachable && (await engine())
   const served = {
     dataDir: join(folder, 'controller'),
     settings: options.controller ?? {},
     ...(network && { address: network.hostAddress }),
-    ...(options.isReachable && { address: `${docker.subnet}.1` }),
+    ...(known && { address: `${known.subnet}.1` }),
     ...(options.front && { advertised: (await ownAddresses()).replace(/^10\.(.*)/, '127.$1.9') }),
   }
-  const controller = await startController(t, served)
-  if (served.advertised !== undefined) await options.front?.(controller, served.advertised)
-  const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
   const dataDir = (name = 'pi-1') => join(folder, name)
-  for (const name of names) await joinFleet(controller, name, dataDir(name), space)
+  const joined = async () => {
+    const started = await startController(t, served)
+    if (served.advertised !== undefined) await options.front?.(started, served.advertised)
+    await Promise.all(names.map((name) => joinFleet(started, name, dataDir(name), space)))
+    return started
+  }
+  const [docker, controller] = await Promise.all([known ?? engine(), joined()])
+  const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
   const start = (name?: string, settings: AgentOptions['settings'] = {}) =>
     startAgent(t, { dataDir: dataDir(name), dockerSocket: docker.socket, space, settings: { ...agents, ...settings } })
   return {

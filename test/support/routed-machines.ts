@@ -81,16 +81,15 @@ export async function routedMachines(
     settings: { podNetwork: 'routed', ...ofController },
     address: network.hostAddress,
   }
-  const controller = await startController(t, served)
-  const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
-  const machine = async (name: string): Promise<RoutedMachine> => {
-    const place = await plugged(t, network)
+  const places = [await plugged(t, network), await plugged(t, network)] as const
+  const starting = startController(t, served)
+  const machine = async (name: string, place: Space): Promise<RoutedMachine> => {
     const docker = await startDockerd(t, { space: place.space, withRules: true })
     // As Docker leaves it where the machine did not forward packets before.
     await place.run('iptables', '--wait', '--policy', 'FORWARD', 'DROP')
     await docker.importImage(image)
     const dataDir = join(folder, name)
-    await joinFleet(controller, name, dataDir, place.space)
+    await joinFleet(await starting, name, dataDir, place.space)
     const root = settings.seesLinks === true ? await ownRoot(t, place.space) : undefined
     const agents = settings.agents ?? {}
     const options = { dataDir, dockerSocket: docker.socket, space: place.space, root, settings: agents }
@@ -101,7 +100,12 @@ export async function routedMachines(
       agentLines: () => agent?.lines ?? [],
     }
   }
-  const [first, second] = [await machine('pi-1'), await machine('pi-2')]
+  const [controller, first, second] = await Promise.all([
+    starting,
+    machine('pi-1', places[0]),
+    machine('pi-2', places[1]),
+  ])
+  const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
   return {
     folder,
     network,

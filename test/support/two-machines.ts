@@ -53,13 +53,12 @@ export async function twoMachines(
     settings: settings.controller ?? {},
     address: network.hostAddress,
   }
-  const controller = await startController(t, served)
-  const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
+  const starting = startController(t, served)
   const machine = async (name: string, space?: string): Promise<TestMachine> => {
     const dataDir = join(folder, name)
     const docker = await startDockerd(t, { space })
     await docker.importImage(image)
-    await joinFleet(controller, name, dataDir, space)
+    await joinFleet(await starting, name, dataDir, space)
     let agent: Program | undefined
     let isOn = true
     return {
@@ -79,7 +78,12 @@ export async function twoMachines(
       },
     }
   }
-  const [first, second] = [await machine(machineNames[0], network.space), await machine(machineNames[1])]
+  const [controller, first, second] = await Promise.all([
+    starting,
+    machine(machineNames[0], network.space),
+    machine(machineNames[1]),
+  ])
+  const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
   await Promise.all([first.start(), second.start()])
   await controller.nodesReady(...machineNames)
   return {
