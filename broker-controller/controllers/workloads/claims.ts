@@ -36,14 +36,15 @@ export async function claimObjects<R extends BuiltInName, D extends BuiltInName>
   const stepOf = (object: StoredObject<D>): ClaimStep => {
     return claimStep(claim.owner, object, claim.selects(object.metadata.labels) && isMember(object))
   }
-  const claimed = new Map<string, StoredObject<D>>()
+  const owned: StoredObject<D>[] = []
   const writes: (readonly ['adopt' | 'release', StoredObject<D>])[] = []
   await eachInTurns(found, (object) => {
     const step = stepOf(object)
-    if (step === 'owned') claimed.set(object.metadata.uid, object)
+    if (step === 'owned') owned.push(object)
     else if (step !== 'ignore') writes.push([step, object])
   })
-  if (writes.length === 0) return found.filter(({ metadata }) => claimed.has(metadata.uid))
+  if (writes.length === 0) return owned
+  const claimed = new Map(owned.map((object) => [object.metadata.uid, object]))
   const mayAdopt = await isStillThere(needs, claim)
   await inParallel(writes, writesAtOnce, async ([step, object]) => {
     if (step === 'adopt' && !mayAdopt) return

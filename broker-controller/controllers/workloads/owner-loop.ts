@@ -10,7 +10,7 @@ import type { BuiltInName } from '../../../api/resources.ts'
 import type { LabelMatcher } from '../../../api/selectors.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
-import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
+import { eachInTurns, yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
@@ -148,12 +148,7 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
     dependents.catchUp()
     const owner = owners.get(keyFrom(key))
     if (owner === undefined) return undefined
-    const select = selects(owner)
-    const found = [...dependents.ofController(owner)]
-    await eachInTurns([...dependents.orphansOf(owner.metadata.namespace ?? '')], (orphan) => {
-      if (select?.(orphan.metadata.labels)) found.push(orphan)
-    })
-    return await reconcile(owner, found, signal)
+    return await reconcile(owner, await foundFor(dependents, owner, selects(owner)), signal)
   }
   const work = async (signal: AbortSignal) => {
     await Promise.all([owners.listed, dependents.listed])
@@ -171,6 +166,20 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
         log,
       ),
   }
+}
+
+/** Its dependents, and those without a controller that it selects. */
+async function foundFor<D extends BuiltInName>(
+  dependents: OwnedObjects<D>,
+  owner: AnyStored,
+  select: LabelMatcher | undefined,
+): Promise<readonly StoredObject<D>[]> {
+  const found = [...dependents.ofController(owner)]
+  await eachInTurns([...dependents.orphansOf(owner.metadata.namespace ?? '')], (orphan) => {
+    if (select?.(orphan.metadata.labels)) found.push(orphan)
+  })
+  await yieldTurn()
+  return found
 }
 
 function isOnlyStatus({ metadata: now }: AnyStored, { metadata: before }: AnyStored): boolean {

@@ -7,6 +7,7 @@ import { rfc3339 } from '../../../../daemon/clock.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import { messageOf } from '../../../../daemon/errors.ts'
 import { inParallel } from '../../../../daemon/in-parallel.ts'
+import { yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
 import type { Loop } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { rewrite } from '../../../store/rewrite.ts'
@@ -89,6 +90,7 @@ function replicaLoop<R extends ReplicaKind>(
     const active = found.filter(isActivePod)
     const claim = { owners: variant.owners, owner, dependents: pods.resource, selects: select }
     const own = await claimObjects(needs, claim, active)
+    await yieldTurn()
     const isLeaving = owner.metadata.deletionTimestamp !== undefined
     const present = { own, failed: failedOf(owner, found), nowMs: clock.wallMs() }
     const managed = isLeaving ? nothing : await manage(variant, owner, present, control)
@@ -97,6 +99,7 @@ function replicaLoop<R extends ReplicaKind>(
     await writeStatus(needs, variant, owner, own, failure)
     if (failure !== undefined) throw failure
     if (isPartial) return { requeueAfterMs: 1 }
+    await yieldTurn()
     const nowMs = clock.wallMs()
     const availableMs = (nextAvailableMs(own, minReadySeconds, nowMs) ?? Number.POSITIVE_INFINITY) - nowMs
     const nextMs = Math.min(availableMs, waitMs === 0 ? Number.POSITIVE_INFINITY : waitMs)
