@@ -158,6 +158,26 @@ test('a node requests tokens of the accounts of its pods', async (t) => {
   t.notOk(isAllowedToSystem(node, about({ ...token, name: '' }), [nameless]))
 })
 
+test('a node reads and writes the status of claims that pods assigned to it use', async (t) => {
+  const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }]
+  const pod = aPod({ name: 'db', nodeName: 'pi-01', spec: { volumes } })
+  const claim = { resource: 'persistentvolumeclaims', namespace: 'default', name: 'data' }
+  for (const [allowed, attributes] of [
+    [true, claim],
+    [true, { ...claim, subresource: 'status', verb: 'patch' }],
+    [false, { ...claim, verb: 'patch' }],
+    [false, { ...claim, verb: 'list', name: '' }],
+    [false, { ...claim, name: 'other' }],
+    [false, { ...claim, namespace: 'other' }],
+    [false, { ...claim, subresource: 'status', verb: 'delete' }],
+  ] satisfies [boolean, Asked][]) {
+    t.equal(isAllowedToSystem(node, about(attributes), [pod]), allowed, JSON.stringify(attributes))
+  }
+  t.ok(dependsOnPods(node, about(claim)))
+  const claimed = { ...pod, metadata: { ...pod.metadata, annotations: { 'bramble.dev/learnt-from': 'pi-01' } } }
+  t.notOk(isAllowedToSystem(node, about(claim), [claimed]), 'a pod that the node claims opens no claim')
+})
+
 test('a node sees the pods that are bound to it, and what these name', async (t) => {
   const fields = new Map([['spec.nodeName', 'pi-01']])
   const here = { namespace: 'default' }

@@ -10,6 +10,7 @@ import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { builtInResources } from '../../../api/resources.ts'
 import { sessionOfPath } from '../../../api/sessions.ts'
+import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import { isAssigned } from '../../store/checkpoints/checkpoint-data.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
 
@@ -20,7 +21,7 @@ const publicPaths = ['/healthz', '/livez', '/readyz', '/version']
 
 /** Whether `authorize` needs the pods bound to this identity's node. They decide what it may read. */
 export function dependsOnPods(identity: Identity, attributes: Attributes): boolean {
-  const kinds = ['pods', 'secrets', 'configmaps', 'serviceaccounts']
+  const kinds = ['pods', 'secrets', 'configmaps', 'serviceaccounts', 'persistentvolumeclaims']
   return attributes.kind === 'resource' && kinds.includes(attributes.resource) && nodeOf(identity) !== undefined
 }
 
@@ -97,6 +98,8 @@ function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: re
         isRead(verb) &&
         boundPods.some((pod) => pod.metadata.namespace === namespace && needsForPod(pod, resource, name))
       )
+    case 'persistentvolumeclaims':
+      return claimAllowed(attributes, boundPods)
     case 'serviceaccounts':
       return verb === 'create' && subresource === 'token' && boundPods.some((pod) => runsAs(pod, namespace, name))
     case 'events':
@@ -118,6 +121,17 @@ function podAllowed(node: string, attributes: ResourceAttributes, boundPods: rea
   if (subresource === 'status') return verb === 'get' || isWrite(verb)
   if (subresource === 'eviction') return verb === 'create'
   return subresource === '' && (verb === 'get' || verb === 'delete')
+}
+
+/**
+ * A node writes the status of a claim whose volume it has expanded. One of the pods that were assigned to it uses the claim: a pod that it
+ * claims opens none.
+ */
+function claimAllowed({ verb, subresource, namespace, name }: ResourceAttributes, boundPods: readonly Pod[]): boolean {
+  const mayDo = subresource === 'status' ? verb === 'get' || isWrite(verb) : subresource === '' && verb === 'get'
+  if (!mayDo) return false
+  const uses = (pod: Pod) => pod.metadata.namespace === namespace && claimsOfPod(pod).some((one) => one.name === name)
+  return boundPods.some((pod) => isAssigned(pod) && uses(pod))
 }
 
 function isRead(verb: string): boolean {

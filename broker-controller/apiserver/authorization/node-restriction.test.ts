@@ -7,6 +7,7 @@ import type { Pod, PodSpec } from '../../../api/pod.ts'
 import type { BuiltInName } from '../../../api/resources.ts'
 import { aLease, aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts'
 import { builtInKinds } from '../../assembly/control-plane.ts'
+import { aStoredClaim } from '../../testing/volume-objects.ts'
 import type { NodeRestrictionFacts } from '../handlers/strategy.ts'
 import { nodeTokenProblem } from './node-restriction.ts'
 
@@ -49,6 +50,24 @@ test('a node takes no range of addresses, and writes nothing that controllers ke
     t.match(nodeRestriction('pi-01', 'nodes', annotated, before), new RegExp(key))
     t.match(nodeRestriction('pi-01', 'nodes', before, annotated), new RegExp(key), 'nor removes it')
   }
+})
+
+test('a node writes of a claim only what comes of the expansion of its volume', async (t) => {
+  const before = aStoredClaim('data')
+  const of = (status: object, more: object = {}) =>
+    nodeRestriction(
+      'pi-01',
+      'persistentvolumeclaims',
+      { ...before, ...more, status: { ...before.status, ...status } },
+      before,
+    )
+  const conditions = [{ type: 'NodeResizeError', status: 'True' }]
+  const [capacity, allocatedResourceStatuses] = [{ storage: '9Gi' }, { storage: 'NodeResizeInProgress' }]
+  t.equal(of({ capacity, conditions, allocatedResourceStatuses, allocatedResources: capacity }), undefined)
+  t.match(of({ phase: 'Lost' }), /not allowed to update fields other than status.quantity and status.conditions/)
+  t.match(of({}, { metadata: { ...before.metadata, labels: { a: 'b' } } }), /not allowed/)
+  t.match(of({}, { spec: { ...before.spec, volumeName: 'other' } }), /not allowed/)
+  t.match(nodeRestriction('pi-01', 'persistentvolumeclaims', before, undefined), /not allowed/)
 })
 
 test('a node may register with taints, but not change them later', async (t) => {

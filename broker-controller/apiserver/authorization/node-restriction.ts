@@ -24,6 +24,7 @@ import type { Node } from '../../../api/node.ts'
 import { claimsOf, configMapsOf, secretsOf, tokenAudiencesOf } from '../../../api/pod/pod-references.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
 import type { CSINode } from '../../../api/storage/csi-node.ts'
+import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
 import { isAssigned } from '../../store/checkpoints/checkpoint-data.ts'
 import type { NodeRestrictionFacts } from '../handlers/strategy.ts'
 import { jsonBytes } from '../wire/object-size.ts'
@@ -80,6 +81,24 @@ export function restrictLease(node: string, { metadata: { name, namespace } }: L
 export function restrictCSINode(node: string, { metadata: { name } }: CSINode): string | undefined {
   if (name === node) return undefined
   return `node "${node}" can only access CSINode with the same name as the requesting node, not "${name}"`
+}
+
+/** What a node writes of a claim when the driver has expanded the volume on it. */
+export function restrictClaim(
+  node: string,
+  object: PersistentVolumeClaim,
+  previous: PersistentVolumeClaim | undefined,
+): string | undefined {
+  if (previous !== undefined && isDeepStrictEqual(withoutExpansion(object), withoutExpansion(previous)))
+    return undefined
+  return `node "${node}" is not allowed to update fields other than status.quantity and status.conditions`
+}
+
+function withoutExpansion({ metadata, status = {}, ...claim }: PersistentVolumeClaim) {
+  const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata
+  const { capacity: _capacity, conditions: _conditions, ...others } = status
+  const { allocatedResources: _allocated, allocatedResourceStatuses: _statuses, ...rest } = others
+  return { ...claim, metadata: kept, status: rest }
 }
 
 /**

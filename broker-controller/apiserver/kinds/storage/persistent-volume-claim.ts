@@ -12,6 +12,7 @@ import { classOfClaim, requestOfClaim } from '../../../../api/storage/volume-mat
 import { volumeFinalizers } from '../../../../api/storage/volume-names.ts'
 import { shortAccessModes } from '../../../../api/storage/volume-problems.ts'
 import { claimWarnings } from '../../../../api/warnings/storage-warnings.ts'
+import { restrictClaim } from '../../authorization/node-restriction.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { forbid } from '../../handlers/resource-request.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
@@ -45,6 +46,7 @@ export const persistentVolumeClaimStrategy: KindStrategy<PersistentVolumeClaim> 
   table: claimTable,
   selectableFields: [],
   subresources: { status: { ...statusSubresource, validateUpdate: (_, now) => claimStatusProblems(now) } },
+  nodeRestriction: { problem: restrictClaim },
   withDefaults: (claim) => ({
     ...claim,
     spec: { ...claim.spec, volumeMode: claim.spec?.volumeMode ?? 'Filesystem' },
