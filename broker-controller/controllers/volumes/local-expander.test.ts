@@ -38,6 +38,41 @@ test('a claim that is not bound, and a volume of another provisioner, do not gro
   t.equal(nextExpansion(claimOf('2Gi', '1Gi'), undefined), undefined)
   t.equal(nextExpansion(claimOf('2Gi', undefined), volumeOf('1Gi')), undefined, 'the binder writes the first capacity')
   t.equal(nextExpansion(claimOf('1Gi', '2Gi'), volumeOf('2Gi')), undefined)
+  const share = volumeOf('1Gi', { 'pv.kubernetes.io/provisioned-by': 'bramble.dev/nfs' })
+  t.match(nextExpansion(claimOf('2Gi', '1Gi'), share), { resource: 'persistentvolumes' }, 'a share has no size, either')
+})
+
+test('a claim whose volume others expand waits for them, with one Event for each size', async (t) => {
+  const world = volumeWorld(t)
+  const { store, clock } = world
+  world.start()
+  const { metadata: _, status: __, ...volume } = volumeOf('1Gi', {})
+  await store.create('persistentvolumes', { ...volume, metadata: { name: 'v' } })
+  const { status: ___, metadata: ____, ...claim } = claimOf('1Gi', undefined)
+  await world.add('persistentvolumeclaims', { ...claim, metadata: { namespace: 'default', name: 'data' } })
+  const uid = (await world.claim('data'))?.metadata.uid ?? ''
+  await rewrite({ store, clock }, 'persistentvolumes', {
+    key: { namespace: '', name: 'v' },
+    change: (found) => ({ ...found, spec: { ...found.spec, claimRef: claimRefTo('data', uid) } }),
+  })
+  await world.settle(500)
+  for (const label of ['a', 'b']) {
+    await rewrite({ store, clock }, 'persistentvolumeclaims', {
+      key: { namespace: 'default', name: 'data' },
+      change: (found) => ({
+        ...found,
+        metadata: { ...found.metadata, labels: { label } },
+        spec: { ...found.spec, resources: { requests: { storage: '5Gi' } } },
+      }),
+    })
+    await world.settle(500)
+  }
+  const waiting = 'ExternalExpanding waiting for an external controller to expand this PVC'
+  t.same(
+    (await world.events('data')).filter((event) => event === waiting),
+    [waiting],
+  )
+  t.match(await world.claim('data'), { status: { capacity: { storage: '1Gi' } } })
 })
 
 test('a bound claim that requests more has it at once, with an Event', async (t) => {

@@ -1,10 +1,12 @@
 /**
- * Loop: expands the volumes of pools when their claims request more. The size is not enforced, so nothing waits for a node: first the volume has the
- * new capacity, then the status of the claim (pkg/controller/volume/expand of Kubernetes).
+ * Loop: expands the volumes of pools and shares when their claims request more. The size is not enforced, so nothing waits for a node: first the
+ * volume has the new capacity, then the status of the claim. Others are expanded by the external-resizer of their driver
+ * (pkg/controller/volume/expand of Kubernetes).
  */
 import { isApiError } from '../../../api/api-error.ts'
-import { compareQuantities } from '../../../api/quantity.ts'
+import { compareQuantities, formatQuantity } from '../../../api/quantity.ts'
 import { localProvisioner } from '../../../api/storage/pools.ts'
+import { isOnClassShare } from '../../../api/storage/shares.ts'
 import { capacityOfVolume, requestOfClaim } from '../../../api/storage/volume-matching.ts'
 import { poolOfVolume } from '../../../api/storage/volume-place.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
@@ -24,19 +26,27 @@ const conflictMs = 20
 
 /** The next write; undefined: the claim has what it requests, or its volume is not of a pool. Admission has refused what may not grow. */
 export function nextExpansion(claim: StoredClaim, volume: StoredVolume | undefined): VolumeWrite | undefined {
-  const isBound = claim.status?.phase === 'Bound' && claim.spec?.volumeName === volume?.metadata.name
-  if (volume === undefined || !isBound || volume.spec?.claimRef?.uid !== claim.metadata.uid) return undefined
-  if (poolOfVolume(volume) === undefined) return undefined
+  if (volume === undefined || !wantsMore(claim, volume) || !isOwn(volume)) return undefined
   const request = requestOfClaim(claim)
   const storage = claim.spec?.resources?.requests?.['storage']
-  const has = claim.status?.capacity?.['storage']
-  if (storage === undefined || has === undefined || compareQuantities(request, has) <= 0) return undefined
+  if (storage === undefined) return undefined
   if (compareQuantities(capacityOfVolume(volume), request) < 0) {
     const spec = { ...volume.spec, capacity: { ...volume.spec?.capacity, storage } }
     return { resource: 'persistentvolumes', part: 'whole', object: { ...volume, spec } }
   }
   const status = { ...claim.status, capacity: { ...claim.status?.capacity, storage } }
   return { resource: 'persistentvolumeclaims', part: 'status', object: { ...claim, status } }
+}
+
+function isOwn(volume: StoredVolume): boolean {
+  return poolOfVolume(volume) !== undefined || isOnClassShare(volume)
+}
+
+function wantsMore(claim: StoredClaim, { metadata, spec }: StoredVolume): boolean {
+  const isBound = claim.status?.phase === 'Bound' && claim.spec?.volumeName === metadata.name
+  const has = claim.status?.capacity?.['storage']
+  if (!isBound || spec?.claimRef?.uid !== claim.metadata.uid || has === undefined) return false
+  return compareQuantities(requestOfClaim(claim), has) > 0
 }
 
 /** Most claims have what they request, in the same words: they are not visited. */
@@ -49,8 +59,9 @@ export function localExpander(needs: LocalExpanderNeeds): Loop {
   const { clock, log, events } = needs
   const queue = workQueue(clock)
   const writes = volumeWrites(needs)
-  const claims = informer(needs, 'persistentvolumeclaims', (present) => {
+  const claims = informer(needs, 'persistentvolumeclaims', (present, previous) => {
     if (present !== undefined && mayGrow(present)) queue.add(keyText(present.metadata))
+    else announced.delete(keyText((present ?? previous)?.metadata ?? {}))
   })
   const volumes = informer(needs, 'persistentvolumes', (present) => {
     const { claimRef } = present?.spec ?? {}
@@ -58,21 +69,34 @@ export function localExpander(needs: LocalExpanderNeeds): Loop {
     if (claim !== undefined && mayGrow(claim)) queue.add(keyText(claim.metadata))
   })
 
+  const record = async (claim: StoredClaim, component: string, reason: string, message: string) => {
+    const event = { object: objectReference(claim), component, type: 'Normal' as const, reason, message }
+    await events
+      .record(event)
+      .catch((error: unknown) => log.warn('Event not recorded', { object: event.object.name, error }))
+  }
+  /** By claim: the size of the last Event. */
+  const announced = new Map<string, string>()
+  const announce = async (key: string, claim: StoredClaim) => {
+    const size = formatQuantity(requestOfClaim(claim))
+    if (announced.get(key) === size) return
+    announced.set(key, size)
+    const message = 'waiting for an external controller to expand this PVC'
+    await record(claim, 'volume_expand', 'ExternalExpanding', message)
+  }
+
   const visit = async (key: string): Promise<Reconciled> => {
     for (const source of [claims, volumes]) source.catchUp()
     const claim = claims.get(keyFrom(key))
     const volume = volumes.get({ namespace: '', name: claim?.spec?.volumeName ?? '' })
     const next = claim && nextExpansion(claim, volume)
+    if (claim !== undefined && volume !== undefined && wantsMore(claim, volume) && !isOwn(volume)) {
+      await announce(key, claim)
+    } else announced.delete(key)
     if (claim === undefined || next === undefined) return undefined
     await writes.write(next)
     if (next.resource === 'persistentvolumes') return undefined
-    const message = `ExpandVolume succeeded for volume ${key}`
-    await events
-      .record({
-        ...{ object: objectReference(claim), component: localProvisioner, type: 'Normal' },
-        ...{ reason: 'VolumeResizeSuccessful', message },
-      })
-      .catch((error: unknown) => log.warn('Event not recorded', { object: key, error }))
+    await record(claim, localProvisioner, 'VolumeResizeSuccessful', `ExpandVolume succeeded for volume ${key}`)
     return undefined
   }
   const reconcile = async (key: string): Promise<Reconciled> => {
