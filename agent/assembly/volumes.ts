@@ -13,6 +13,8 @@ import type { ClaimSpace } from '../eviction/claim-space.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { csiNodeReport } from '../pods/volumes/csi/csi-node-report.ts'
+import { volumeEvents } from '../pods/volumes/csi/volume-events.ts'
+import { volumeGrowth } from '../pods/volumes/csi/volume-growth.ts'
 import { type VolumeOrders, volumeOrders } from '../pods/volumes/volume-orders.ts'
 import type { AgentBoard, WriteEnds } from './board.ts'
 import type { AgentMachine } from './machine.ts'
@@ -59,11 +61,11 @@ export function assembleVolumes(parts: VolumeParts): {
   return { disk, orders, claims, loops: csi.loops }
 }
 
-function assembleCsi({ root, nodeName, api, machine, board, write, log }: VolumeParts): {
+function assembleCsi({ root, nodeName, api, machine, controlPlane, board, write, log }: VolumeParts): {
   readonly volumes: CsiVolumes
   readonly loops: readonly Loop[]
 } {
-  const { volumes: folders, watch } = machine
+  const { volumes: folders, watch, clock } = machine
   const kubeletDirectory = join(root, 'var/lib/kubelet')
   const registry = csiRegistry({
     kubeletDirectory,
@@ -74,7 +76,11 @@ function assembleCsi({ root, nodeName, api, machine, board, write, log }: Volume
     log,
   })
   const { dataDirectory: agent } = folders
-  const volumes = csiVolumes({ kubeletDirectory, agent, driver: registry.driver, writes: write('volumesInUse'), log })
+  const events = volumeEvents({ controlPlane, api, clock, log }, nodeName)
+  const growth = volumeGrowth({ api, events, clock, log }, nodeName)
+  const { driver } = registry
+  const writes = write('volumesInUse')
+  const volumes = csiVolumes({ kubeletDirectory, agent, driver, growth, events, writes, log })
   const report = csiNodeReport({ reads: board, api, clock: watch.clockFor('csi-node'), log }, nodeName)
   return { volumes, loops: [registry, report] }
 }

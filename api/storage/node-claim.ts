@@ -35,6 +35,11 @@ const NodeCsiVolumeSchema = object({
   accessModes: optional(list(text)),
   stageSecret: optional(SecretNameSchema),
   publishSecret: optional(SecretNameSchema),
+  expandSecret: optional(SecretNameSchema),
+  /** The capacity of the PersistentVolume, where its driver may have to expand it on the node. */
+  size: optional(text),
+  /** The claim has a smaller capacity, and waits for the node. */
+  grows: optional(bool),
   ...csiDriverFacts,
   /** Its driver attaches it to the node: it is detached when the node does not use it. */
   attachable: optional(bool),

@@ -1,7 +1,9 @@
 /** Work that waits for earlier work of the same key, and for no other. */
 
+export type TurnsByKey = <T>(key: string, act: () => Promise<T>) => Promise<T>
+
 /** The next work of a key begins when the one before has ended, also when that failed; without one, at once. */
-export function turnsByKey(): <T>(key: string, act: () => Promise<T>) => Promise<T> {
+export function turnsByKey(): TurnsByKey {
   const last = new Map<string, Promise<unknown>>()
   return <T>(key: string, act: () => Promise<T>): Promise<T> => {
     const before = last.get(key)

@@ -3,6 +3,7 @@ import { messageOf } from '../../../daemon/errors.ts'
 import { driverNotFound } from '../../pods/volumes/csi/csi-driver-words.ts'
 import { type CsiCapabilities, type CsiMount, volumeCapability } from '../../pods/volumes/csi/csi-mount.ts'
 import { isFinalError } from '../../pods/volumes/csi/grpc-error.ts'
+import type { ExpandCall } from '../../pods/volumes/csi/volume-growth.ts'
 import { setUpFailed, VolumeError } from '../../pods/volumes/volume-store.ts'
 import type { CsiClient } from './csi-client.ts'
 import type { CsiRecords, PublishedVolume, StagedVolume } from './csi-records.ts'
@@ -20,6 +21,8 @@ export interface CsiCalls {
   /** Stages it first if its driver does that. */
   publish(volume: PublishedVolume, csi: CsiMount): Promise<void>
   unpublish(volume: PublishedVolume): Promise<void>
+  /** Rejects with GrpcError. undefined: its driver does not expand volumes on nodes. */
+  expansion(volume: PublishedVolume, csi: CsiMount): ExpandCall
   /** Unless a pod has it. */
   unstage(volume: StagedVolume): Promise<void>
 }
@@ -73,6 +76,17 @@ export function csiCalls({ records, driver, isMounted }: CsiCallsNeeds): CsiCall
     }
   }
 
+  const expansion = (volume: PublishedVolume, csi: CsiMount): ExpandCall => {
+    const { client, capabilities } = driverOf(csi.driver)
+    if (!capabilities.expands) return undefined
+    return (requiredBytes, secrets) =>
+      client.expand({
+        ...{ volumeId: csi.handle, volumePath: records.targetOf(volume.podUID, volume.volume), secrets },
+        ...(capabilities.stages && { stagingTargetPath: records.stagingOf(volume) }),
+        ...{ capacityRange: { requiredBytes }, volumeCapability: volumeCapability(csi, capabilities) },
+      })
+  }
+
   const unpublish = async (volume: PublishedVolume) => {
     const { client } = driverOf(volume.driver)
     const target = records.targetOf(volume.podUID, volume.volume)
@@ -95,7 +109,7 @@ export function csiCalls({ records, driver, isMounted }: CsiCallsNeeds): CsiCall
     await records.removeStaged(volume)
   }
 
-  return { publish, unpublish, unstage }
+  return { publish, expansion, unpublish, unstage }
 }
 
 /** What is one volume for its driver. */

@@ -36,6 +36,7 @@ export interface CsiClient {
   unstage(request: RequestOf<typeof nodeCalls.unstage>): Promise<void>
   publish(request: RequestOf<typeof nodeCalls.publish>): Promise<void>
   unpublish(request: RequestOf<typeof nodeCalls.unpublish>): Promise<void>
+  expand(request: RequestOf<typeof nodeCalls.expand>): Promise<void>
 }
 
 /** The kubelet waits so long (csiTimeout in pkg/volume/csi). */
@@ -73,6 +74,7 @@ export function csiClient(socket: string, deadlineMs = usualMs): CsiClient {
       return {
         stages: types.has(nodeCapabilityTypes.stageUnstage),
         mountsWithGroup: types.has(nodeCapabilityTypes.volumeMountGroup),
+        expands: types.has(nodeCapabilityTypes.expand),
         hasSingleNodeModes: types.has(nodeCapabilityTypes.singleNodeMultiWriter),
       }
     },
@@ -80,5 +82,6 @@ export function csiClient(socket: string, deadlineMs = usualMs): CsiClient {
     unstage: async (request) => void (await grpcCall(socket, nodeCalls.unstage, request, deadlineMs)),
     publish: async (request) => void (await grpcCall(socket, nodeCalls.publish, request, deadlineMs)),
     unpublish: async (request) => void (await grpcCall(socket, nodeCalls.unpublish, request, deadlineMs)),
+    expand: async (request) => void (await grpcCall(socket, nodeCalls.expand, request, deadlineMs)),
   }
 }

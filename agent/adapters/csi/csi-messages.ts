@@ -63,6 +63,14 @@ const publishRequest = messageCodec({
   volumeContext: [8, textMap],
 })
 const unpublishRequest = messageCodec({ volumeId: [1, textValue], targetPath: [2, textValue] })
+const expandRequest = messageCodec({
+  volumeId: [1, textValue],
+  volumePath: [2, textValue],
+  capacityRange: [3, oneMessage(messageCodec({ requiredBytes: [1, int64] }))],
+  stagingTargetPath: [4, textValue],
+  volumeCapability: [5, oneMessage(volumeCapability)],
+  secrets: [6, textMap],
+})
 const topology = messageCodec({ segments: [1, textMap] })
 const nodeInfo = messageCodec({
   nodeId: [1, textValue],
@@ -105,4 +113,5 @@ export const nodeCalls = {
   unstage: method('/csi.v1.Node/NodeUnstageVolume', unstageRequest, nothing),
   publish: method('/csi.v1.Node/NodePublishVolume', publishRequest, nothing),
   unpublish: method('/csi.v1.Node/NodeUnpublishVolume', unpublishRequest, nothing),
+  expand: method('/csi.v1.Node/NodeExpandVolume', expandRequest, nothing),
 }

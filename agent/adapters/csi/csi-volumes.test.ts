@@ -3,9 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { cell } from '../../../daemon/cell.ts'
+import { systemClock } from '../../../daemon/clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import type { PodEvent } from '../../pods/record/pod-events.ts'
+import type { GrowingClaim } from '../../pods/volumes/csi/claim-growth.ts'
 import type { CsiMount } from '../../pods/volumes/csi/csi-mount.ts'
+import { volumeGrowth } from '../../pods/volumes/csi/volume-growth.ts'
 import type { ClaimVolume } from '../../pods/volumes/volume-store.ts'
+import { claimApi } from '../../testing/claim-api.ts'
 import { type CsiDriverOptions, csiDriver } from '../../testing/csi-driver.ts'
 import { until } from '../../testing/until.ts'
 import { csiClient } from './csi-client.ts'
@@ -13,7 +18,7 @@ import { csiVolumes } from './csi-volumes.ts'
 
 const mount = (more: Partial<CsiMount> = {}): CsiMount => ({
   ...{ driver: 'disk.example.com', handle: 'vol-1', fsType: 'ext4', accessMode: 'ReadWriteOnce', readOnly: false },
-  ...{ mountOptions: ['noatime'], attributes: { share: 's' }, podAttributes: { pod: 'p' } },
+  ...{ pod: 'default/web', mountOptions: ['noatime'], attributes: { share: 's' }, podAttributes: { pod: 'p' } },
   ...{ publishContext: { device: '/dev/x' }, stageSecrets: { key: 'stage' }, publishSecrets: { key: 'publish' } },
   ...more,
 })
@@ -35,15 +40,23 @@ async function machine(t: Ending, options: CsiDriverOptions = {}) {
   const capabilities = await client.capabilities()
   const registered = new Map([['disk.example.com', { client, capabilities }]])
   const volumesInUse = cell<readonly string[] | undefined>(undefined)
-  const volumes = (agent = '/var/lib/bramble') =>
+  const events: string[] = []
+  /** The claim that is expanded; undefined: the API cannot be reached. */
+  const growing: { claim?: GrowingClaim | undefined } = {}
+  const api = claimApi(growing)
+  const recorded = { ofPod: (_: unknown, { message }: PodEvent) => void events.push(message), ofClaim: () => undefined }
+  const time = { nowMs: 0 }
+  const volumes = (agent = '/var/lib/bramble', patienceMs = 60_000) =>
     csiVolumes({
       ...{ kubeletDirectory: kubelet, agent, log: quietLog(t), driver: (name) => registered.get(name) },
-      ...{ patienceMs: 60_000, isMounted: exists, writes: { volumesInUse } },
+      ...{ patienceMs, isMounted: exists, writes: { volumesInUse }, monotonicMs: () => time.nowMs },
+      growth: volumeGrowth({ api, events: recorded, clock: systemClock, log: quietLog(t) }, 'pi-1'),
+      events: recorded,
     })
   const names = () => driver.calls.map(({ name }) => name).filter((name) => !name.startsWith('NodeGet'))
   const target = (pod: string, volume = 'pv-1') =>
     join(kubelet, 'pods', pod, 'volumes', 'kubernetes.io~csi', volume, 'mount')
-  return { kubelet, driver, registered, volumes, volumesInUse, names, target }
+  return { kubelet, driver, registered, volumes, volumesInUse, names, target, growing, events, time }
 }
 
 async function exists(path: string): Promise<boolean> {
@@ -151,11 +164,8 @@ test('a driver that is not there is named, and its volumes wait for it', async (
 })
 
 test('a driver that hangs keeps no worker, and its answer counts later', async (t) => {
-  const { kubelet, driver, registered, volumesInUse, names } = await machine(t)
-  const slow = csiVolumes({
-    ...{ kubeletDirectory: kubelet, agent: 'a', log: quietLog(t), driver: (name: string) => registered.get(name) },
-    ...{ patienceMs: 20, isMounted: exists, writes: { volumesInUse } },
-  })
+  const { driver, volumes, names } = await machine(t)
+  const slow = volumes('a', 20)
   driver.hang('NodeStageVolume')
   const late = { message: 'driver disk.example.com takes longer than usual to mount the volume' }
   await t.rejects(slow.place('a', claim(), mount()), late)
@@ -233,24 +243,123 @@ test('an inline volume is published without a stage, and unpublished with its po
 })
 
 test('a driver that asks for it is asked again once a minute, and what it has mounted stays if it refuses', async (t) => {
-  const { kubelet, driver, registered, volumesInUse, names } = await machine(t)
-  let nowMs = 0
-  const own = csiVolumes({
-    ...{ kubeletDirectory: kubelet, agent: 'a', log: quietLog(t), driver: (name: string) => registered.get(name) },
-    ...{ patienceMs: 60_000, isMounted: exists, writes: { volumesInUse }, monotonicMs: () => nowMs },
-  })
+  const { driver, volumes, names, time } = await machine(t)
+  const own = volumes()
   const again = (token: string) => own.place('a', claim(), mount({ republish: true, podAttributes: { token } }))
   await again('one')
   await again('one')
   t.same(names(), ['NodeStageVolume', 'NodePublishVolume'])
-  nowMs = 60_000
+  time.nowMs = 60_000
   await again('two')
   t.same(names().slice(2), ['NodePublishVolume'])
   t.match(driver.calls.at(-1)?.request, { volumeContext: { token: 'two' } })
-  nowMs = 120_000
+  time.nowMs = 120_000
   driver.fail('NodePublishVolume', 13, 'expired')
   await t.rejects(again('three'), { message: /expired/ })
   t.same(await own.podUIDs(), ['a'])
   await own.place('a', claim(), mount())
   t.equal(names().length, 4, 'others are asked once')
+})
+
+const larger = { size: '2Gi', isAwaited: true, secrets: { texts: { key: 'expand' } } }
+const resized = (): GrowingClaim => ({
+  metadata: { uid: 'claim-uid', resourceVersion: '1' },
+  spec: { accessModes: ['ReadWriteOnce'] },
+  status: {
+    ...{ capacity: { storage: '1Gi' }, allocatedResources: { storage: '2Gi' } },
+    allocatedResourceStatuses: { storage: 'NodeResizePending' },
+  },
+})
+const ofClaim = claim({ claimUID: 'claim-uid' })
+
+test('a volume that was made larger is expanded once, while pods use it', async (t) => {
+  const { volumes, names, driver, growing, events, target, kubelet } = await machine(t, { capabilities: [1, 3] })
+  const own = volumes()
+  await own.place('a', ofClaim, mount())
+  await own.place('a', ofClaim, mount({ growth: larger }))
+  t.same(names().slice(2), [], 'the API cannot be reached')
+  growing.claim = resized()
+  await own.place('a', ofClaim, mount({ growth: larger }))
+  await own.place('a', ofClaim, mount({ growth: larger }))
+  t.same(names().slice(2), ['NodeExpandVolume'])
+  const { request } = driver.calls.at(-1) ?? {}
+  t.match(request, {
+    ...{ volumeId: 'vol-1', volumePath: target('a'), secrets: { key: 'expand' } },
+    ...{ capacityRange: { requiredBytes: 2 * 1024 ** 3 }, volumeCapability: { mount: { fsType: 'ext4' } } },
+  })
+  t.match(request?.['stagingTargetPath'], new RegExp(`^${kubelet}/plugins/.*/globalmount$`))
+  t.same(growing.claim?.status?.capacity, { storage: '2Gi' })
+  t.same(events, ['MountVolume.NodeExpandVolume succeeded for volume "pv-1" pi-1'])
+})
+
+test('a pod in use stays in use when its volume cannot be expanded, and it is tried again', async (t) => {
+  const { volumes, names, driver, growing, events, time } = await machine(t, { capabilities: [1, 3] })
+  const own = volumes()
+  await own.place('a', ofClaim, mount())
+  growing.claim = resized()
+  driver.fail('NodeExpandVolume', 13, 'no room')
+  const again = () => own.place('a', ofClaim, mount({ growth: larger }))
+  await again()
+  await again()
+  t.equal(names().length, 3, 'not at once')
+  const failed = 'Expander.NodeExpand failed to expand the volume : rpc error: code = Internal desc = no room'
+  t.same(events, [`NodeExpandVolume.NodeExpandVolume failed for volume "pv-1" : ${failed}`])
+  t.match(growing.claim?.status?.conditions, [
+    { type: 'NodeResizeError', message: `failed to expand pvc with ${failed}` },
+  ])
+  time.nowMs = 60_000
+  driver.heal()
+  await again()
+  t.equal(names().length, 4)
+  t.same(growing.claim?.status?.conditions, [])
+})
+
+test('a pod that starts waits until its volume is expanded, but not for a controller', async (t) => {
+  const { volumes, names, driver, growing } = await machine(t, { capabilities: [1, 3] })
+  const own = volumes()
+  const start = (pod: string) => own.place(pod, ofClaim, mount({ growth: larger }))
+  await start('a')
+  t.same(names(), ['NodeStageVolume', 'NodePublishVolume'])
+  await own.remove('a')
+  growing.claim = resized()
+  driver.fail('NodeExpandVolume', 13, 'no room')
+  const step = 'MountVolume.Setup failed while expanding volume'
+  await t.rejects(start('b'), { step, message: /no room/ })
+  await t.rejects(start('b'), { step, message: /no room/ }, 'also the next time')
+  driver.heal()
+  await start('b')
+  t.equal(growing.claim?.status?.allocatedResourceStatuses, undefined)
+})
+
+test('a driver that expands no volume in use is asked again when it is mounted the next time', async (t) => {
+  const { volumes, names, driver, growing } = await machine(t, { capabilities: [1, 3] })
+  const own = volumes()
+  growing.claim = resized()
+  driver.fail('NodeExpandVolume', 9, 'in use')
+  const start = () => own.place('a', ofClaim, mount({ growth: larger }))
+  await start()
+  await start()
+  t.equal(names().filter((name) => name === 'NodeExpandVolume').length, 1)
+  await own.remove('a')
+  driver.heal()
+  await start()
+  t.equal(names().filter((name) => name === 'NodeExpandVolume').length, 2)
+  t.same(growing.claim?.status?.capacity, { storage: '2Gi' })
+})
+
+test('a volume of several nodes is expanded on each that had it mounted before', async (t) => {
+  const { volumes, names, growing } = await machine(t, { capabilities: [1, 3] })
+  const own = volumes()
+  const spec = { accessModes: ['ReadWriteMany'] }
+  const grown = (size: string) => ({ ...larger, size, isAwaited: false })
+  growing.claim = {
+    ...resized(),
+    spec,
+    status: { capacity: { storage: '2Gi' }, allocatedResources: { storage: '2Gi' } },
+  }
+  await own.place('a', ofClaim, mount({ growth: grown('1Gi') }))
+  t.equal(names().length, 2, 'it is mounted with its size')
+  await own.place('a', ofClaim, mount({ growth: grown('2Gi') }))
+  await own.place('a', ofClaim, mount({ growth: grown('2Gi') }))
+  t.same(names().slice(2), ['NodeExpandVolume'])
 })

@@ -8,9 +8,12 @@ import { turnsByKey } from '../../../daemon/limits/turns-by-key.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { driverNotFound } from '../../pods/volumes/csi/csi-driver-words.ts'
 import type { CsiMount } from '../../pods/volumes/csi/csi-mount.ts'
+import type { VolumeEvents } from '../../pods/volumes/csi/volume-events.ts'
+import type { VolumeGrowth } from '../../pods/volumes/csi/volume-growth.ts'
 import { type ClaimVolume, VolumeError } from '../../pods/volumes/volume-store.ts'
 import { mountPoints } from '../disk/mounts.ts'
 import { csiCalls, csiKeyOf, type RegisteredDriver } from './csi-calls.ts'
+import { csiExpansion } from './csi-expansion.ts'
 import { type CsiRecords, csiRecords, type PublishedVolume, type StagedVolume } from './csi-records.ts'
 import { patientWork } from './patient-work.ts'
 
@@ -40,6 +43,8 @@ export type CsiVolumesNeeds = {
   /** Distinguishes the agents of one machine. */
   readonly agent: string
   readonly driver: (name: string) => RegisteredDriver | undefined
+  readonly growth: VolumeGrowth
+  readonly events: Pick<VolumeEvents, 'ofPod'>
   /** Those that must stay attached to this machine: each from before its driver is called, until the driver has unmounted it. */
   readonly writes: { readonly volumesInUse: Cell<readonly string[] | undefined> }
   readonly log: Log
@@ -60,7 +65,9 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
   /** When, since this agent started. A call that is repeated afterwards changes nothing. */
   const published = new Map<string, number>()
 
-  const { publish, unpublish, unstage } = csiCalls({ records, driver: needs.driver, isMounted })
+  const calls = csiCalls({ records, driver: needs.driver, isMounted })
+  const { publish, unpublish, unstage } = calls
+  const expansion = csiExpansion({ ...needs, calls, patient, inTurn, monotonicMs })
   const inUse = volumesInUse(records, needs.writes.volumesInUse)
 
   const releaseAll = async () => {
@@ -78,7 +85,8 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
   }
 
   return {
-    async place(podUID, { volume }, csi) {
+    async place(podUID, claim, csi) {
+      const { volume } = claim
       const { driver, handle, isAttachable, isInline } = csi
       const own: PublishedVolume = {
         ...{ podUID, volume, driver, handle },
@@ -88,11 +96,11 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
       const key = placeKey(podUID, volume)
       const target = records.targetOf(podUID, volume)
       const lastMs = published.get(key)
+      let isNew = false
       if (lastMs === undefined) {
-        const isThere =
-          (await records.published(podUID)).some((one) => one.volume === volume) && (await isMounted(target))
+        isNew = !(await records.published(podUID)).some((one) => one.volume === volume) || !(await isMounted(target))
         const late = `driver ${csi.driver} takes longer than usual to mount the volume`
-        if (!isThere) {
+        if (isNew) {
           await patient.run(key, late, () => inUse.during(own, () => inTurn(csiKeyOf(own), () => publish(own, csi))))
         }
         published.set(key, monotonicMs())
@@ -101,6 +109,7 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
         const late = `driver ${csi.driver} takes longer than usual to mount the volume again`
         await patient.run(`again ${key}`, late, () => inTurn(csiKeyOf(own), () => publish(own, csi)))
       }
+      await expansion.onPlaced(own, { claim, csi, isNew })
       return { path: target, hasGroup: needs.driver(csi.driver)?.capabilities.mountsWithGroup === true }
     },
     async check(path) {
@@ -116,7 +125,10 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
         // A driver that hangs does not keep those of others mounted.
         await patient
           .run(`remove ${key}`, late, () => inTurn(csiKeyOf(volume), () => unpublish(volume)))
-          .then(() => void published.delete(key))
+          .then(() => {
+            published.delete(key)
+            expansion.forget(volume)
+          })
           .catch((error: unknown) => failures.push(error))
       }
       if (own.length > 0) await releaseAll()

@@ -12,7 +12,7 @@ import {
 import { elapsedMs } from '../record/trusted-time.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { refreshFiles, republish } from '../volumes/container-mounts.ts'
-import { needsRepublish } from '../volumes/driver-tokens.ts'
+import { callsDriver } from '../volumes/driver-tokens.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import { foundPod, networkSandbox } from './found-pod.ts'
 import type { SyncPodNeeds } from './sync-needs.ts'
@@ -51,7 +51,7 @@ export function observeProbes(
   records.update(uid, (record) => onProbed(record, prober.vitals(uid)))
 }
 
-/** Writes the files of its volumes again if the pod, its ConfigMaps, Secrets or tokens changed, and has drivers mount theirs again. */
+/** Writes the files of its volumes again if the pod, its ConfigMaps, Secrets or tokens changed, and has drivers mount theirs again or expand them. */
 export async function refreshVolumes(uid: string, pod: Pod, needs: SyncPodNeeds): Promise<void> {
   const sources = needs.sources()
   const tokens = await needs.tokens.of(pod)
@@ -65,7 +65,7 @@ export async function refreshVolumes(uid: string, pod: Pod, needs: SyncPodNeeds)
       needs.log.warn('Cannot update the files of a volume', { pod: podPath(pod), error })
     }
   }
-  if (!needsRepublish(pod, sources)) return
+  if (!callsDriver(pod, sources)) return
   await republish(pod, current, needs.volumes).catch((error: unknown) =>
     needs.log.warn('Volume not mounted again', { pod: podPath(pod), error }),
   )

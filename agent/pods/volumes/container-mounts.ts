@@ -64,9 +64,11 @@ export async function refreshFiles(pod: Pod, sources: MountSources, store: Volum
   await placeAgain(pod, sources, { store, isMeant: ({ kind }) => kind === 'files' })
 }
 
-/** Has the volumes mounted again whose drivers ask for that (`requiresRepublish`). What was mounted before stays if that fails. */
+/** Has the volumes mounted again whose drivers ask for that (`requiresRepublish`), and those expanded that are larger. What was mounted before stays if that fails. */
 export async function republish(pod: Pod, sources: MountSources, store: VolumeStore): Promise<void> {
-  await placeAgain(pod, sources, { store, isMeant: (one) => one.kind === 'claim' && one.csi?.republish === true })
+  const isMeant = (one: WantedVolume) =>
+    one.kind === 'claim' && (one.csi?.republish === true || one.csi?.growth !== undefined)
+  await placeAgain(pod, sources, { store, isMeant })
 }
 
 type Again = { readonly store: VolumeStore; readonly isMeant: (volume: WantedVolume) => boolean }

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { NodeClaim, NodeCsiDriver } from '../../../api/storage/node-claim.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
-import { driverTokens, needsRepublish, tokenAttributes } from './driver-tokens.ts'
+import { callsDriver, driverTokens, tokenAttributes } from './driver-tokens.ts'
 import { republishLoop } from './republish-loop.ts'
 import { tokenId, tokenNeed, tokenNeeds } from './token-needs.ts'
 
@@ -51,8 +51,8 @@ test('the driver receives its tokens as Kubernetes writes them', async (t) => {
 })
 
 test('once a minute the pods are synced whose drivers mount their volumes again, and no others', async (t) => {
-  t.equal(needsRepublish(pod, { claims: [claim()], csiDrivers: [vault] }), false)
-  t.equal(needsRepublish(pod, { csiDrivers: [{ ...vault, republish: true }] }), true)
+  t.equal(callsDriver(pod, { claims: [claim()], csiDrivers: [vault] }), false)
+  t.equal(callsDriver(pod, { csiDrivers: [{ ...vault, republish: true }] }), true)
   const wanted = {
     all: new Map([
       ['p', pod],

@@ -1,6 +1,6 @@
 /** What CSI drivers ask for the mounts of a pod's volumes: tokens of its service account, and to be asked again. Pure. */
 import type { Pod, Volume } from '../../../api/pod.ts'
-import type { NodeClaim, NodeCsiDriver } from '../../../api/storage/node-claim.ts'
+import type { NodeClaim, NodeCsiDriver, NodeCsiVolume } from '../../../api/storage/node-claim.ts'
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import { isObject, parseJson } from '../../../api/text/json.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
@@ -15,12 +15,16 @@ export function driverTokens(pod: Pod, volume: Volume, sources: DriverSources): 
   return factsOf(pod, volume, sources)?.tokens ?? []
 }
 
-/** A driver of its volumes mounts them again while the pod runs. */
-export function needsRepublish(pod: Pod, sources: DriverSources): boolean {
-  return (pod.spec.volumes ?? []).some((volume) => factsOf(pod, volume, sources)?.republish === true)
+/** A driver of its volumes is called while the pod runs: it mounts them again, or may have to expand them. */
+export function callsDriver(pod: Pod, sources: DriverSources): boolean {
+  return (pod.spec.volumes ?? []).some((volume) => isCalled(factsOf(pod, volume, sources)))
 }
 
-type DriverFacts = Pick<NodeCsiDriver, 'tokens' | 'republish'>
+export function isCalled(facts: DriverFacts | undefined): boolean {
+  return facts?.republish === true || facts?.size !== undefined
+}
+
+type DriverFacts = Pick<NodeCsiDriver, 'tokens' | 'republish'> & Pick<NodeCsiVolume, 'size'>
 
 function factsOf({ metadata, spec }: Pod, volume: Volume, sources: DriverSources): DriverFacts | undefined {
   const { claims = [], csiDrivers = [] } = sources

@@ -80,7 +80,7 @@ function nodeClaim(key: string, claim: PersistentVolumeClaim, sources: NodeClaim
   const holder = isForOnePod(claim) ? holderOf(sources.podsUsing(key)) : undefined
   const record = sources.recordOf?.({ claim, volume })
   return {
-    ...{ ...head, volume: nodeVolume(volume, sources) },
+    ...{ ...head, volume: nodeVolume(volume, claim, sources) },
     ...(holder !== undefined && { pod: holder }),
     ...(record !== undefined && { record }),
   }
@@ -101,7 +101,7 @@ function holderOf(pods: readonly Pod[]): string | undefined {
   return first?.uid
 }
 
-function nodeVolume(persistent: PersistentVolume, sources: NodeClaimSources): NodeVolume {
+function nodeVolume(persistent: PersistentVolume, claim: PersistentVolumeClaim, sources: NodeClaimSources): NodeVolume {
   const { node } = sources
   const { metadata, spec = {} } = persistent
   const { hostPath, local, volumeMode, mountOptions = [], nodeAffinity } = spec
@@ -110,7 +110,7 @@ function nodeVolume(persistent: PersistentVolume, sources: NodeClaimSources): No
   const elsewhere = terms !== undefined && node !== undefined && !matchesNodeSelectorTerms(terms, node)
   const { path } = hostPath ?? local ?? {}
   const share = shareOfVolume(persistent)
-  const csi = nodeCsiVolume(persistent, node?.metadata.name, sources)
+  const csi = nodeCsiVolume(persistent, { node: node?.metadata.name, claim }, sources)
   const { annotations = {} } = metadata
   const isOurs = local !== undefined && annotations[volumeAnnotations.provisionedBy] === localProvisioner
   const pool = isOurs ? annotations[poolAnnotation] : undefined

@@ -36,5 +36,5 @@ export function shareSecretsIndex(): ShareSecretsIndex {
 
 function secretsOf(volume: Changed): readonly string[] {
   if (volume === undefined) return []
-  return [...secretOfShare(shareOfVolume(volume)), ...secretsOfCsi(nodeCsiVolume(volume, undefined, {}))]
+  return [...secretOfShare(shareOfVolume(volume)), ...secretsOfCsi(nodeCsiVolume(volume, {}, {}))]
 }

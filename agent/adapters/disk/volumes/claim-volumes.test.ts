@@ -31,7 +31,14 @@ const claim = (path: string, more: Partial<Claim> = {}): Claim => ({
 })
 const noMount: CsiMount = {
   ...{ driver: '', handle: '', fsType: '', accessMode: 'ReadWriteOnce', readOnly: false, mountOptions: [] },
-  ...{ attributes: {}, podAttributes: {}, publishContext: {}, stageSecrets: {}, publishSecrets: {} },
+  ...{
+    pod: 'default/web',
+    attributes: {},
+    podAttributes: {},
+    publishContext: {},
+    stageSecrets: {},
+    publishSecrets: {},
+  },
 }
 const earlier: WantedVolume = { name: 'data', kind: 'earlierClaim' }
 

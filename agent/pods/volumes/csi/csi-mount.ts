@@ -9,9 +9,20 @@ export type CsiCapabilities = {
   readonly mountsWithGroup: boolean
   /** It distinguishes one writer from several on this machine. */
   readonly hasSingleNodeModes: boolean
+  /** It expands volumes on this machine. */
+  readonly expands: boolean
 }
 
 type Texts = { readonly [key: string]: string }
+
+/** The size of a volume that its driver may have to expand on this machine. */
+export type CsiGrowth = {
+  /** The capacity of the PersistentVolume. */
+  readonly size: string
+  /** The claim waits for it. Otherwise the volume was expanded on another node, or before it was mounted. */
+  readonly isAwaited: boolean
+  readonly secrets: { readonly texts: Texts } | { readonly missing: string }
+}
 
 /** A volume of a driver as one pod has it. Texts of Secrets are in it: it is not written to disk. */
 export type CsiMount = {
@@ -23,6 +34,9 @@ export type CsiMount = {
   readonly isInline?: true
   /** It is detached from this machine when it is not used here. */
   readonly isAttachable?: true
+  /** As `namespace/name`. */
+  readonly pod: string
+  readonly growth?: CsiGrowth
   /** '': that of the driver. */
   readonly fsType: string
   /** The first of the PersistentVolume. */

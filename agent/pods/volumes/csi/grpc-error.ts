@@ -5,11 +5,13 @@ export const grpcCodes = {
   ok: 0,
   canceled: 1,
   unknown: 2,
+  invalidArgument: 3,
   deadlineExceeded: 4,
   notFound: 5,
   resourceExhausted: 8,
   failedPrecondition: 9,
   aborted: 10,
+  outOfRange: 11,
   internal: 13,
   unavailable: 14,
 } as const

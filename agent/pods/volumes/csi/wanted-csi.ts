@@ -6,7 +6,7 @@ import type { NodeCsiDriver, NodeCsiVolume, NodeVolume } from '../../../../api/s
 import { tokenAttributes } from '../driver-tokens.ts'
 import type { PodTokens } from '../token-needs.ts'
 import { type ClaimVolume, setUpFailed } from '../volume-store.ts'
-import { type CsiMount, getsGroup, podInfo } from './csi-mount.ts'
+import { type CsiGrowth, type CsiMount, getsGroup, podInfo } from './csi-mount.ts'
 
 type Wanted = Required<Pick<ClaimVolume, 'csi'>> & Pick<ClaimVolume, 'group' | 'groupOnMismatch'>
 /** `isQuiet`: the controller records the Events. */
@@ -103,12 +103,18 @@ export function csiMountOf(
     ...(csi.attachable && { isAttachable: true }),
     ...(isInline && { isInline }),
     ...(csi.republish && { republish: true }),
+    ...(csi.size !== undefined && { growth: { ...growthOf(csi, secrets), size: csi.size } }),
+    pod: `${pod.metadata.namespace}/${pod.metadata.name}`,
     accessMode: accessModes[0] ?? 'ReadWriteOnce',
     mountOptions: volume.mountOptions ?? [],
     podAttributes: { ...(csi.podInfo && podInfo(pod, isInline === true)), ...accountTokens.texts },
     ...{ stageSecrets: stageSecrets.texts, publishSecrets: publishSecrets.texts },
   }
   return { csi: mount, ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }) }
+}
+
+function growthOf(csi: NodeCsiVolume, secrets: readonly Secret[]): Pick<CsiGrowth, 'isAwaited' | 'secrets'> {
+  return { isAwaited: csi.grows === true, secrets: secretTexts('NodeExpandSecretRef', csi.expandSecret, secrets) }
 }
 
 function secretTexts(

@@ -3,7 +3,7 @@ import type { CSIDriverSpec } from '../../../../api/storage/csi-driver.ts'
 import type { VolumeAttachment } from '../../../../api/storage/volume-attachment.ts'
 import { aPod } from '../../../../api/testing/builders.ts'
 import { attachmentName } from '../../../store/attachment-name.ts'
-import { aStoredVolume } from '../../../testing/volume-objects.ts'
+import { aStoredClaim, aStoredVolume } from '../../../testing/volume-objects.ts'
 import { inlineCsiDrivers, nodeCsiVolume, secretsOfCsi } from './node-csi-volume.ts'
 
 const csi = {
@@ -17,10 +17,10 @@ const name = attachmentName({ driver: csi.driver, handle: 'h', node: 'pi-1' })
 
 test('a node receives the volume of a driver with what its CSIDriver states', async (t) => {
   const csiDriver = driver({ attachRequired: false, podInfoOnMount: true, fsGroupPolicy: 'File' })
-  const sent = nodeCsiVolume(volume(), 'pi-1', { csiDriver })
+  const sent = nodeCsiVolume(volume(), { node: 'pi-1' }, { csiDriver })
   const tokens = [{ audience: 'vault', expirationSeconds: 600 }]
   const asking = driver({ attachRequired: false, tokenRequests: tokens, requiresRepublish: true })
-  t.match(nodeCsiVolume(volume(), 'pi-1', { csiDriver: asking }), { tokens, republish: true })
+  t.match(nodeCsiVolume(volume(), { node: 'pi-1' }, { csiDriver: asking }), { tokens, republish: true })
   t.match(sent, {
     ...{ driver: 'disk.example.com', handle: 'h', fsType: 'ext4', attributes: { a: 'b' }, podInfo: true },
     ...{ fsGroupPolicy: 'File', stageSecret: { namespace: 'n', name: 's' } },
@@ -29,15 +29,15 @@ test('a node receives the volume of a driver with what its CSIDriver states', as
   t.same(secretsOfCsi(sent), ['n/s', 'n/p'])
   t.same(secretsOfCsi(undefined), [])
   const smb = { driver: 'smb.bramble.dev', volumeAttributes: { source: '//nas/a' } }
-  t.equal(nodeCsiVolume(volume(smb), 'pi-1', {}), undefined, 'the node mounts it itself')
-  t.equal(nodeCsiVolume(aStoredVolume('pv'), 'pi-1', {}), undefined)
+  t.equal(nodeCsiVolume(volume(smb), { node: 'pi-1' }, {}), undefined, 'the node mounts it itself')
+  t.equal(nodeCsiVolume(aStoredVolume('pv'), { node: 'pi-1' }, {}), undefined)
 })
 
 test('a volume that must be attached waits for its VolumeAttachment, also without a CSIDriver', async (t) => {
   // sha256 of handle, driver and node.
   t.equal(name, 'csi-cdff2154b0b5e81cc75c326f544bab7adc47607c70a1afaa1d4486499d3f64f4')
   const waits = `volume h is not attached for volume attachment ${name}`
-  t.match(nodeCsiVolume(volume(), 'pi-1', {}), { notAttached: waits, attachable: true })
+  t.match(nodeCsiVolume(volume(), { node: 'pi-1' }, {}), { notAttached: waits, attachable: true })
   const state = (status: VolumeAttachment['status'], metadata: object = {}) => {
     const found: VolumeAttachment = {
       apiVersion: 'storage.k8s.io/v1',
@@ -47,7 +47,8 @@ test('a volume that must be attached waits for its VolumeAttachment, also withou
       ...(status && { status }),
     }
     const attachment = (one: string) => (one === name ? found : undefined)
-    const { notAttached, publishContext } = nodeCsiVolume(volume(), 'pi-1', { csiDriver: driver({}), attachment }) ?? {}
+    const { notAttached, publishContext } =
+      nodeCsiVolume(volume(), { node: 'pi-1' }, { csiDriver: driver({}), attachment }) ?? {}
     return [notAttached, publishContext]
   }
   t.same(state(undefined), [waits, undefined])
@@ -56,6 +57,28 @@ test('a volume that must be attached waits for its VolumeAttachment, also withou
   t.same(state({ attached: true }), [undefined, undefined])
   const deletionTimestamp = '2026-01-01T00:00:00Z'
   t.same(state({ attached: true }, { deletionTimestamp }), ['volume attachment is being deleted', undefined])
+})
+
+test('a node receives the size of a volume that it is to expand, and of one that several nodes have', async (t) => {
+  const [nodeExpandSecretRef, capacity] = [{ namespace: 'n', name: 'e' }, { storage: '2Gi' }]
+  const larger = aStoredVolume('pv', { spec: { hostPath: undefined, csi: { ...csi, nodeExpandSecretRef }, capacity } })
+  const sent = (status: object, accessModes = ['ReadWriteOnce']) => {
+    const claim = { ...aStoredClaim('data', { spec: { accessModes } }), status }
+    const { size, grows } = nodeCsiVolume(larger, { node: 'pi-1', claim }, {}) ?? {}
+    return [size, grows]
+  }
+  const step = (storage: string) => ({
+    ...{ capacity: { storage: '1Gi' }, allocatedResources: { storage: '2Gi' } },
+    allocatedResourceStatuses: { storage },
+  })
+  t.same(sent(step('NodeResizePending')), ['2Gi', true])
+  t.same(sent(step('NodeResizeInProgress')), ['2Gi', true])
+  t.same(sent(step('ControllerResizeInProgress')), [undefined, undefined])
+  t.same(sent(step('NodeResizeInfeasible')), [undefined, undefined])
+  t.same(sent({ capacity: { storage: '1Gi' } }), ['2Gi', true], 'a resizer that writes no steps')
+  t.same(sent({ capacity }), [undefined, undefined])
+  t.same(sent({ capacity }, ['ReadWriteMany']), ['2Gi', undefined])
+  t.same(secretsOfCsi(nodeCsiVolume(larger, {}, {})), ['n/s', 'n/p', 'n/e'])
 })
 
 test('a node receives the CSIDrivers of volumes that its pods have inline', async (t) => {

@@ -1,8 +1,10 @@
 /** A PersistentVolume of a CSI driver, as a node receives it. Pure. */
 import type { Pod } from '../../../../api/pod.ts'
+import { compareQuantities, formatQuantity } from '../../../../api/quantity.ts'
 import type { CSIDriver, CSIDriverSpec } from '../../../../api/storage/csi-driver.ts'
 import type { NodeCsiDriver, NodeCsiVolume } from '../../../../api/storage/node-claim.ts'
 import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
+import type { PersistentVolumeClaim } from '../../../../api/storage/persistent-volume-claim.ts'
 import { shareOfVolume } from '../../../../api/storage/shares.ts'
 import type { VolumeAttachment } from '../../../../api/storage/volume-attachment.ts'
 import { attachmentName } from '../../../store/attachment-name.ts'
@@ -16,7 +18,7 @@ export type CsiSources = {
 /** undefined: it is not of a driver, or the node mounts it as a share by itself. */
 export function nodeCsiVolume(
   volume: PersistentVolume,
-  node: string | undefined,
+  { node, claim }: { readonly node?: string | undefined; readonly claim?: PersistentVolumeClaim },
   { csiDriver, attachment }: CsiSources,
 ): NodeCsiVolume | undefined {
   const { csi, accessModes } = volume.spec ?? {}
@@ -24,7 +26,9 @@ export function nodeCsiVolume(
   const { driver, volumeHandle: handle, fsType, volumeAttributes } = csi
   const spec = csiDriver?.(driver)?.spec ?? {}
   const { attachRequired = true } = spec
-  const [stageSecret, publishSecret] = [csi.nodeStageSecretRef, csi.nodePublishSecretRef].map(named)
+  const [stageSecret, publishSecret, expandSecret] = [
+    ...[csi.nodeStageSecretRef, csi.nodePublishSecretRef, csi.nodeExpandSecretRef],
+  ].map(named)
   const name = attachmentName({ driver, handle, node: node ?? '' })
   const attached = attachRequired ? attachmentState({ handle, name }, attachment?.(name)) : {}
   return {
@@ -34,6 +38,8 @@ export function nodeCsiVolume(
     ...(accessModes !== undefined && { accessModes }),
     ...(stageSecret && { stageSecret }),
     ...(publishSecret && { publishSecret }),
+    ...(expandSecret && { expandSecret }),
+    ...(claim && growthFacts(volume, claim)),
     ...mountFacts(spec),
     ...(attachRequired && { attachable: true }),
     ...attached,
@@ -60,9 +66,28 @@ function mountFacts({ podInfoOnMount, fsGroupPolicy, tokenRequests = [], require
   }
 }
 
+const nodeSteps: readonly (string | undefined)[] = ['NodeResizePending', 'NodeResizeInProgress']
+
+/**
+ * Whether the node has a step of the expansion to do (runPreCheck in pkg/volume/util/operationexecutor/node_expander.go). A resizer that is too old
+ * to write what it allocates leaves only the difference of the capacities. A volume of several nodes is expanded on each of them.
+ */
+function growthFacts(volume: PersistentVolume, { spec, status = {} }: PersistentVolumeClaim) {
+  const { capacity, allocatedResources, allocatedResourceStatuses = {} } = status
+  const [size, has] = [volume.spec?.capacity?.['storage'], capacity?.['storage']]
+  if (size === undefined || has === undefined) return {}
+  const step = allocatedResourceStatuses['storage']
+  const isNodes = nodeSteps.includes(step) || (step === undefined && allocatedResources === undefined)
+  const grows = isNodes && compareQuantities(has, size) < 0
+  const isShared = spec?.accessModes?.includes('ReadWriteMany') === true
+  return grows || isShared ? { size: formatQuantity(size), ...(grows && { grows }) } : {}
+}
+
 /** The Secrets that the node needs for it, as `namespace/name`. */
-export function secretsOfCsi(csi: Pick<NodeCsiVolume, 'stageSecret' | 'publishSecret'> | undefined): readonly string[] {
-  return [csi?.stageSecret, csi?.publishSecret].flatMap((secret) =>
+export function secretsOfCsi(
+  csi: Pick<NodeCsiVolume, 'stageSecret' | 'publishSecret' | 'expandSecret'> | undefined,
+): readonly string[] {
+  return [csi?.stageSecret, csi?.publishSecret, csi?.expandSecret].flatMap((secret) =>
     secret === undefined ? [] : [`${secret.namespace}/${secret.name}`],
   )
 }
