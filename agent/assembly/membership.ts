@@ -4,7 +4,7 @@ import { probePort, probePortAnnotation } from '../../api/network/address-probe.
 import { type AgentUpdateReport, agentUpdateAnnotation } from '../../api/node/agent-update.ts'
 import { inventoryAnnotation } from '../../api/node/machine-inventory.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
-import { mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
+import { mapsBlocksAnnotation, mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
 import { type Pool, poolsAnnotation } from '../../api/storage/pools.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
 import { caHash } from '../../certs/ca-hash.ts'
@@ -269,6 +269,7 @@ function described({ board, processor }: { readonly board?: string; readonly pro
     [probePortAnnotation]: String(probePort),
     [referencesAnnotation]: 'true',
     [mountsClaimsAnnotation]: 'true',
+    [mapsBlocksAnnotation]: 'true',
     ...(board === undefined ? {} : { 'bramble.dev/board': board }),
     ...(processor === undefined ? {} : { 'bramble.dev/processor': processor }),
   }

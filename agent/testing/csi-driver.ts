@@ -1,11 +1,12 @@
 /**
- * A small CSI driver on Unix sockets, as the agent meets one: its registration and its node service. It makes folders in the place of
+ * A small CSI driver on Unix sockets, as the agent meets one: its registration and its node service. It makes folders and files in the place of
  * mounts, records its calls, and can be made to fail or to hang.
  */
 
-import { mkdir, rmdir } from 'node:fs/promises'
+import { mkdir, rmdir, unlink, writeFile } from 'node:fs/promises'
 import { createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { join } from 'node:path'
+import { isObject } from '../../api/text/json.ts'
 import {
   int64,
   messageCodec,
@@ -80,12 +81,14 @@ export async function csiDriver(folder: string, options: CsiDriverOptions = {}):
       nodeInfoAnswer.encode({ nodeId, maxVolumesPerNode: maxVolumes, accessibleTopology: { segments: topology } }),
     [nodeCalls.getCapabilities.path]: () =>
       capabilitiesAnswer.encode({ capabilities: capabilities.map((one) => ({ rpc: { type: one } })) }),
-    async [nodeCalls.publish.path]({ targetPath }) {
-      await mkdir(String(targetPath), { recursive: true })
+    async [nodeCalls.publish.path]({ targetPath, volumeCapability }) {
+      const isBlock = isObject(volumeCapability) && volumeCapability['block'] !== undefined
+      if (isBlock) await writeFile(String(targetPath), '')
+      else await mkdir(String(targetPath), { recursive: true })
       return requests.encode({})
     },
     async [nodeCalls.unpublish.path]({ targetPath }) {
-      await rmdir(String(targetPath)).catch(() => undefined)
+      await rmdir(String(targetPath)).catch(() => unlink(String(targetPath)).catch(() => undefined))
       return requests.encode({})
     },
   }

@@ -1,7 +1,9 @@
 /** A claim that pods of a node use, as the node receives it with them: only what it needs to mount the volume. */
 import { hardwareIdentityAnnotation } from '../node/hardware-identity.ts'
 import type { Node } from '../node.ts'
+import type { Pod } from '../pod.ts'
 import { bool, type Described, integer, list, mapOf, object, oneOf, optional, text } from '../schema.ts'
+import { claimsOfPod } from './pod-claims.ts'
 import { ShareSchema } from './shares.ts'
 
 const SecretNameSchema = object({ namespace: text, name: text })
@@ -98,7 +100,28 @@ export type NodeClaim = Described<typeof NodeClaimSchema>
 /** On a Node, written by its agent: `true` if it mounts the volumes of claims. */
 export const mountsClaimsAnnotation = 'bramble.dev/mounts-claims'
 
-/** The agent that registered the Node is of a version that does not mount them. A Node that no agent registered is not judged. */
-export function runsOlderAgent({ metadata: { annotations = {} } }: Node): boolean {
-  return hardwareIdentityAnnotation in annotations && annotations[mountsClaimsAnnotation] !== 'true'
+/** As above, for block volumes: an older agent starts a container without its devices. */
+export const mapsBlocksAnnotation = 'bramble.dev/maps-block-volumes'
+
+/** The agent that registered the Node is of a version that does not mount the claims of the pod. A Node that no agent registered is not judged. */
+export function cannotMount({ metadata: { annotations = {} } }: Node, pod: Pod): boolean {
+  const mounts = annotations[mountsClaimsAnnotation] === 'true'
+  const maps = annotations[mapsBlocksAnnotation] === 'true'
+  // Nearly always, and asked for each pod and node.
+  if ((mounts && maps) || !(hardwareIdentityAnnotation in annotations)) return false
+  return claimsOfPod(pod).length > 0 && !(usesDevices(pod) ? maps : mounts)
+}
+
+/** The annotations by which `cannotMount` judges. */
+export function mountAbilities({ metadata: { annotations = {} } }: Node): readonly unknown[] {
+  return [
+    hardwareIdentityAnnotation in annotations,
+    annotations[mountsClaimsAnnotation],
+    annotations[mapsBlocksAnnotation],
+  ]
+}
+
+function usesDevices({ spec }: Pod): boolean {
+  const all = [...(spec.initContainers ?? []), ...spec.containers]
+  return all.some(({ volumeDevices = [] }) => volumeDevices.length > 0)
 }

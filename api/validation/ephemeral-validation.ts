@@ -1,6 +1,7 @@
 /** Validates ephemeral containers, which are added to a pod while it runs. */
 import type { Container, EphemeralContainer, PodSpec } from '../pod.ts'
 import { duplicate, forbidden, notFoundValue, type Problem } from '../problem.ts'
+import { devicesProblems } from '../storage/pod-volume-problems.ts'
 import { containerProblems } from './container-validation.ts'
 import { repeatedPlaces } from './repeated.ts'
 import { containerSecurityProblems } from './security-validation.ts'
@@ -28,6 +29,7 @@ export function ephemeralProblems(at: string, spec: PodSpec): readonly Problem[]
       ...containerProblems(field, container, spec.hostNetwork === true),
       ...containerSecurityProblems(field, container),
       ...mountsProblems(field, container, volumes),
+      ...devicesProblems(field, container, spec),
       ...(target === '' || known.has(target) ? [] : [notFoundValue(`${field}.targetContainerName`, target)]),
       ...lastingProblems(field, container),
     ]

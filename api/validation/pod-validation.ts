@@ -4,7 +4,7 @@ import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem, qualifiedNameP
 import { schedulingExcesses } from '../pod/scheduling-terms.ts'
 import { mirrorAnnotation, type Pod, type PodSpec, type PodTemplateSpec, type Toleration } from '../pod.ts'
 import { forbidden, invalid, notSupported, type Problem } from '../problem.ts'
-import { podClaimProblems } from '../storage/pod-volume-problems.ts'
+import { devicesProblems, podClaimProblems } from '../storage/pod-volume-problems.ts'
 import { containersProblems, initContainersProblems, oneOfWords, requirementProblems } from './container-validation.ts'
 import { annotationProblems, labelProblems, problemsWith } from './metadata-validation.ts'
 import { osProblems } from './os-validation.ts'
@@ -95,6 +95,10 @@ export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
     ...spec.containers.flatMap((container, index) => mountsProblems(`${at}.containers[${index}]`, container, volumes)),
     ...(spec.initContainers ?? []).flatMap((container, index) =>
       mountsProblems(`${at}.initContainers[${index}]`, container, volumes),
+    ),
+    ...spec.containers.flatMap((container, index) => devicesProblems(`${at}.containers[${index}]`, container, spec)),
+    ...(spec.initContainers ?? []).flatMap((container, index) =>
+      devicesProblems(`${at}.initContainers[${index}]`, container, spec),
     ),
     ...(activeDeadlineSeconds < 1
       ? [invalid(`${at}.activeDeadlineSeconds`, activeDeadlineSeconds, 'must be between 1 and 2147483647, inclusive')]

@@ -32,7 +32,6 @@ const unsupported: readonly Unsupported[] = [
   any('resourceClaims'),
   any('resources.*'),
   allBut('containers[].volumeMounts[].recursiveReadOnly', 'Disabled'),
-  any('containers[].volumeDevices'),
   allBut('containers[].securityContext.procMount', 'Default'),
   any('containers[].resources.claims'),
   any('containers[].resizePolicy'),

@@ -38,6 +38,11 @@ test('a pod with claims stays off a node whose agent does not mount them', async
     t.same(refusals(pod, newer), [])
   }
   t.same(refusals(aPod(), older), [])
+  const container = { name: 'main', volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] }
+  const withDevice = aPod({ spec: { volumes, containers: [container] } })
+  t.same(refusals(withDevice, newer), ['node(s) ran an agent without volumes'], 'it would start without its device')
+  const annotations = { 'bramble.dev/hardware-identity': '{}', 'bramble.dev/maps-block-volumes': 'true' }
+  t.same(refusals(withDevice, aNodeInfo({ annotations })), [])
 })
 
 test('requests are held against what is allocatable and not yet requested', async (t) => {

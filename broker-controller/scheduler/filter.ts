@@ -2,8 +2,7 @@
 import type { Taint } from '../../api/node.ts'
 import { tolerates } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
-import { runsOlderAgent } from '../../api/storage/node-claim.ts'
-import { claimsOfPod } from '../../api/storage/pod-claims.ts'
+import { cannotMount } from '../../api/storage/node-claim.ts'
 import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { Cluster } from './cluster.ts'
 import {
@@ -134,7 +133,7 @@ function isChosen({ pod }: Round, usage: NodeAllocation): NodeRefusal | undefine
 
 /** Not of Kubernetes, whose nodes all mount claims. */
 function mountsVolumes({ pod }: Round, { node }: NodeAllocation): NodeRefusal | undefined {
-  if (!runsOlderAgent(node) || claimsOfPod(pod).length === 0) return undefined
+  if (!cannotMount(node, pod)) return undefined
   return final('AgentVersion', 'node(s) ran an agent without volumes')
 }
 

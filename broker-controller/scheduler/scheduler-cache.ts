@@ -1,7 +1,7 @@
 /** The scheduler's cache of the cluster, its queue of pending pods, and the events that may let them fit. */
 import { isDeepStrictEqual } from 'node:util'
 import { hasEndedForGood } from '../../api/node/node-shutdown.ts'
-import { runsOlderAgent } from '../../api/storage/node-claim.ts'
+import { mountAbilities } from '../../api/storage/node-claim.ts'
 import { poolsAnnotation } from '../../api/storage/pools.ts'
 import { keyText } from '../store/informer.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
@@ -262,7 +262,7 @@ export function decidesDifferently(a: StoredObject<'nodes'>, b: StoredObject<'no
   const relevant = ({ metadata, spec, status }: StoredObject<'nodes'>) => [
     ...[metadata.labels, metadata.annotations?.[poolsAnnotation], spec, status?.allocatable],
   ]
-  return runsOlderAgent(a) !== runsOlderAgent(b) || !isDeepStrictEqual(relevant(a), relevant(b))
+  return !isDeepStrictEqual(mountAbilities(a), mountAbilities(b)) || !isDeepStrictEqual(relevant(a), relevant(b))
 }
 
 function asksDifferently(a: StoredPod, b: StoredPod): boolean {

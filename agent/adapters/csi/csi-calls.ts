@@ -1,10 +1,10 @@
 /** The calls that mount a volume of a CSI driver and unmount it, each with its record (pkg/volume/csi/csi_attacher.go, csi_mounter.go). */
 import { messageOf } from '../../../daemon/errors.ts'
 import { driverNotFound } from '../../pods/volumes/csi/csi-driver-words.ts'
-import { type CsiCapabilities, type CsiMount, volumeCapability } from '../../pods/volumes/csi/csi-mount.ts'
+import { type CsiCapabilities, type CsiMount, csiSteps, volumeCapability } from '../../pods/volumes/csi/csi-mount.ts'
 import { isFinalError } from '../../pods/volumes/csi/grpc-error.ts'
 import type { ExpandCall } from '../../pods/volumes/csi/volume-growth.ts'
-import { setUpFailed, VolumeError } from '../../pods/volumes/volume-store.ts'
+import { VolumeError } from '../../pods/volumes/volume-store.ts'
 import type { CsiClient } from './csi-client.ts'
 import type { CsiRecords, PublishedVolume, StagedVolume } from './csi-records.ts'
 
@@ -13,7 +13,7 @@ export type RegisteredDriver = { readonly client: CsiClient; readonly capabiliti
 export type CsiCallsNeeds = {
   readonly records: CsiRecords
   readonly driver: (name: string) => RegisteredDriver | undefined
-  readonly isMounted: (path: string) => Promise<boolean>
+  readonly isThere: (volume: PublishedVolume) => Promise<boolean>
 }
 
 /** All throw VolumeError. */
@@ -27,9 +27,7 @@ export interface CsiCalls {
   unstage(volume: StagedVolume): Promise<void>
 }
 
-const stageFailed = 'MountVolume.MountDevice failed'
-
-export function csiCalls({ records, driver, isMounted }: CsiCallsNeeds): CsiCalls {
+export function csiCalls({ records, driver, isThere }: CsiCallsNeeds): CsiCalls {
   /** Since this agent started. A call that is repeated afterwards changes nothing. */
   const staged = new Set<string>()
 
@@ -48,19 +46,19 @@ export function csiCalls({ records, driver, isMounted }: CsiCallsNeeds): CsiCall
       ...{ publishContext: csi.publishContext, secrets: csi.stageSecrets },
       volumeCapability: volumeCapability(csi, capabilities),
     }
-    await refused(stageFailed, () => client.stage(request))
+    await refused(csiSteps(csi.isBlock).stage, () => client.stage(request))
     staged.add(csiKeyOf(volume))
   }
 
   const publish = async (volume: PublishedVolume, csi: CsiMount) => {
     const { client, capabilities } = driverOf(csi.driver)
-    const target = records.targetOf(volume.podUID, volume.volume)
+    const target = records.targetOf(volume)
     // Before the stage: one that no pod has is unstaged.
     await records.writePublished(volume)
     const isStaged = capabilities.stages && !csi.isInline
     try {
       if (isStaged) await stage(volume, csi)
-      await refused(setUpFailed, () =>
+      await refused(csiSteps(csi.isBlock).publish, () =>
         client.publish({
           ...{ volumeId: csi.handle, targetPath: target, readonly: csi.readOnly, secrets: csi.publishSecrets },
           ...(isStaged && { stagingTargetPath: records.stagingOf(volume) }),
@@ -71,7 +69,7 @@ export function csiCalls({ records, driver, isMounted }: CsiCallsNeeds): CsiCall
     } catch (error) {
       // After another error it may be mounted: the record has it unpublished with the pod.
       const isOver = error instanceof VolumeError && isFinalError(error.cause)
-      if (isOver && !(await isMounted(target))) await records.removePublished(volume).catch(() => undefined)
+      if (isOver && !(await isThere(volume))) await records.removePublished(volume).catch(() => undefined)
       throw error
     }
   }
@@ -81,7 +79,7 @@ export function csiCalls({ records, driver, isMounted }: CsiCallsNeeds): CsiCall
     if (!capabilities.expands) return undefined
     return (requiredBytes, secrets) =>
       client.expand({
-        ...{ volumeId: csi.handle, volumePath: records.targetOf(volume.podUID, volume.volume), secrets },
+        ...{ volumeId: csi.handle, volumePath: records.targetOf(volume), secrets },
         ...(capabilities.stages && { stagingTargetPath: records.stagingOf(volume) }),
         ...{ capacityRange: { requiredBytes }, volumeCapability: volumeCapability(csi, capabilities) },
       })
@@ -89,11 +87,11 @@ export function csiCalls({ records, driver, isMounted }: CsiCallsNeeds): CsiCall
 
   const unpublish = async (volume: PublishedVolume) => {
     const { client } = driverOf(volume.driver)
-    const target = records.targetOf(volume.podUID, volume.volume)
+    const target = records.targetOf(volume)
     await refused('UnmountVolume.TearDown failed', () =>
       client.unpublish({ volumeId: volume.handle, targetPath: target }),
     )
-    if (await isMounted(target)) {
+    if (await isThere(volume)) {
       throw new VolumeError(`driver ${volume.driver} has unpublished ${target}, but it is still mounted`)
     }
     await records.removePublished(volume)

@@ -1,6 +1,6 @@
 /** When the driver of a volume is to expand it on this machine: while it is mounted for a pod, or later, while pods use it. */
 import type { TurnsByKey } from '../../../daemon/limits/turns-by-key.ts'
-import type { CsiGrowth, CsiMount } from '../../pods/volumes/csi/csi-mount.ts'
+import { type CsiGrowth, type CsiMount, csiSteps } from '../../pods/volumes/csi/csi-mount.ts'
 import type { VolumeEvents } from '../../pods/volumes/csi/volume-events.ts'
 import type { GrowingVolume, VolumeGrowth } from '../../pods/volumes/csi/volume-growth.ts'
 import { type ClaimVolume, VolumeError } from '../../pods/volumes/volume-store.ts'
@@ -73,7 +73,7 @@ export function csiExpansion(needs: CsiExpansionNeeds): CsiExpansion {
         if (isMount) {
           unfinished.add(place)
           throw new VolumeError(error.message, {
-            step: 'MountVolume.Setup failed while expanding volume',
+            step: csiSteps(csi.isBlock).expand,
             cause: error,
           })
         }

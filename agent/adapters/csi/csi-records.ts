@@ -4,14 +4,14 @@
  * forgotten by a restart or a power cut.
  */
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, rm, rmdir } from 'node:fs/promises'
+import { mkdir, readFile, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { decode } from '../../../api/decode.ts'
 import { bool, object, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
-import { codeOf } from '../../../daemon/errors.ts'
-import { VolumeError } from '../../pods/volumes/volume-store.ts'
+import { deviceFolders } from './device-folders.ts'
+import { namesIn, removeEmpty, safeName } from './kubelet-folders.ts'
 
 const VolumeDataSchema = object({
   driverName: text,
@@ -31,12 +31,15 @@ export type PublishedVolume = {
   /** It is detached from this machine when it is not used here. */
   readonly attachable?: true
   readonly isInline?: true
+  readonly isBlock?: true
 }
-export type StagedVolume = Pick<PublishedVolume, 'driver' | 'handle' | 'attachable'>
+/** `volume`: a block volume is staged by its name. */
+export type StagedVolume = Pick<PublishedVolume, 'driver' | 'handle' | 'attachable' | 'isBlock'> &
+  Partial<Pick<PublishedVolume, 'volume'>>
 
 export interface CsiRecords {
   /** Where the driver publishes it. */
-  targetOf(podUID: string, volume: string): string
+  targetOf(volume: Pick<PublishedVolume, 'podUID' | 'volume' | 'isBlock'>): string
   stagingOf(volume: StagedVolume): string
   writePublished(volume: PublishedVolume): Promise<void>
   writeStaged(volume: StagedVolume): Promise<void>
@@ -57,40 +60,46 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
   const folderOf = (podUID: string, volume: string) => join(volumesOf(podUID), safeName(volume))
   const stageFolderOf = ({ driver, handle }: StagedVolume) =>
     join(drivers, safeName(driver), createHash('sha256').update(handle).digest('hex'))
-  const targetOf = (podUID: string, volume: string) => join(folderOf(podUID, volume), 'mount')
-  const stagingOf = (volume: StagedVolume) => join(stageFolderOf(volume), 'globalmount')
+  const devices = deviceFolders(kubeletDirectory)
+  const targetOf: CsiRecords['targetOf'] = ({ podUID, volume, isBlock }) =>
+    isBlock ? devices.targetOf(podUID, volume) : join(folderOf(podUID, volume), 'mount')
+  const stagingOf = (volume: StagedVolume) =>
+    volume.isBlock ? devices.stagingOf(volume.volume ?? '') : join(stageFolderOf(volume), 'globalmount')
 
-  const read = async (folder: string) => {
-    const found = await readFile(join(folder, fileName), 'utf8').catch(() => undefined)
+  const read = async (file: string) => {
+    const found = await readFile(file, 'utf8').catch(() => undefined)
     if (found === undefined) return undefined
     const record = decode(VolumeDataSchema, parseJson(found))
     return record.ok && record.value.agent === agent ? record.value : undefined
   }
-  const write = async (folder: string, data: { readonly [name: string]: string | true }) => {
-    await mkdir(folder, { recursive: true, mode: 0o750 })
-    await replaceFile(join(folder, fileName), `${JSON.stringify({ ...data, agent })}\n`)
+  const write = async (file: string, data: { readonly [name: string]: string | true }) => {
+    await mkdir(dirname(file), { recursive: true, mode: 0o750 })
+    await replaceFile(file, `${JSON.stringify({ ...data, agent })}\n`)
   }
 
   return {
     targetOf,
     stagingOf,
-    writePublished: ({ podUID, volume, driver, handle, attachable, isInline }) =>
-      write(folderOf(podUID, volume), {
+    async writePublished({ podUID, volume, driver, handle, attachable, isInline, isBlock }) {
+      if (isBlock) await devices.makeFor(podUID, volume)
+      await write(isBlock ? devices.recordOf(podUID, volume) : join(folderOf(podUID, volume), fileName), {
         ...{ driverName: driver, volumeHandle: handle, specVolID: volume },
         volumeLifecycleMode: isInline ? 'Ephemeral' : 'Persistent',
         ...(attachable && { attachable }),
-      }),
+      })
+    },
     async writeStaged(volume) {
-      const { driver, handle, attachable } = volume
-      await write(stageFolderOf(volume), {
+      const { driver, handle, attachable, isBlock, volume: name = '' } = volume
+      await write(join(isBlock ? devices.dataOf(name) : stageFolderOf(volume), fileName), {
         ...{ driverName: driver, volumeHandle: handle },
         ...(attachable && { attachable }),
       })
       await mkdir(stagingOf(volume), { recursive: true, mode: 0o750 })
     },
-    async removePublished({ podUID, volume }) {
+    async removePublished({ podUID, volume, isBlock }) {
+      if (isBlock) return await devices.removeFor(podUID, volume)
       const folder = folderOf(podUID, volume)
-      await removeEmpty(targetOf(podUID, volume))
+      await removeEmpty(targetOf({ podUID, volume }))
       await rm(join(folder, fileName), { force: true })
       await removeEmpty(folder)
       // Those above hold other volumes of the pod, too.
@@ -99,6 +108,7 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
       }
     },
     async removeStaged(volume) {
+      if (volume.isBlock) return await devices.removeStaged(volume.volume ?? '', fileName)
       const folder = stageFolderOf(volume)
       await removeEmpty(stagingOf(volume))
       await rm(join(folder, fileName), { force: true })
@@ -108,9 +118,14 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
       const found: PublishedVolume[] = []
       for (const uid of podUID === undefined ? await namesIn(pods) : [podUID]) {
         for (const volume of await namesIn(volumesOf(uid))) {
-          const record = await read(join(volumesOf(uid), volume))
+          const record = await read(join(volumesOf(uid), volume, fileName))
           if (record === undefined) continue
           found.push({ podUID: uid, volume, driver: record.driverName, ...handleIn(record) })
+        }
+        for (const volume of await devices.volumesOf(uid)) {
+          const record = await read(devices.recordOf(uid, volume))
+          if (record === undefined) continue
+          found.push({ podUID: uid, volume, driver: record.driverName, ...handleIn(record), isBlock: true })
         }
       }
       return found
@@ -119,9 +134,13 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
       const found: StagedVolume[] = []
       for (const driver of await namesIn(drivers)) {
         for (const volume of await namesIn(join(drivers, driver))) {
-          const record = await read(join(drivers, driver, volume))
+          const record = await read(join(drivers, driver, volume, fileName))
           if (record?.driverName === driver) found.push({ driver, ...handleIn(record) })
         }
+      }
+      for (const volume of await namesIn(devices.root)) {
+        const record = await read(join(devices.dataOf(volume), fileName))
+        if (record !== undefined) found.push({ driver: record.driverName, ...handleIn(record), volume, isBlock: true })
       }
       return found
     },
@@ -130,26 +149,4 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
 
 function handleIn({ volumeHandle: handle, attachable }: { volumeHandle: string; attachable?: boolean | undefined }) {
   return { handle, ...(attachable && { attachable }) }
-}
-
-/** Names that no agent has written are passed over. */
-async function namesIn(folder: string): Promise<readonly string[]> {
-  const names = await readdir(folder).catch((): string[] => [])
-  return names.filter((name) => isSafe(name))
-}
-
-async function removeEmpty(folder: string): Promise<void> {
-  await rmdir(folder).catch((cause: unknown) => {
-    if (codeOf(cause) === 'ENOENT') return
-    throw new VolumeError(`${folder} is left by its driver and cannot be removed: ${codeOf(cause)}`, { cause })
-  })
-}
-
-function isSafe(name: string): boolean {
-  return /^[A-Za-z0-9][-.\w]{0,252}$/.test(name)
-}
-
-function safeName(name: string): string {
-  if (!isSafe(name)) throw new VolumeError(`Not a name for a folder: ${JSON.stringify(name)}`)
-  return name
 }

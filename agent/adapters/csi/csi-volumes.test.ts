@@ -1,4 +1,4 @@
-import { access, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { access, mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
@@ -49,7 +49,7 @@ async function machine(t: Ending, options: CsiDriverOptions = {}) {
   const volumes = (agent = '/var/lib/bramble', patienceMs = 60_000) =>
     csiVolumes({
       ...{ kubeletDirectory: kubelet, agent, log: quietLog(t), driver: (name) => registered.get(name) },
-      ...{ patienceMs, isMounted: exists, writes: { volumesInUse }, monotonicMs: () => time.nowMs },
+      ...{ patienceMs, isMounted: exists, isDevice: exists, writes: { volumesInUse }, monotonicMs: () => time.nowMs },
       growth: volumeGrowth({ api, events: recorded, clock: systemClock, log: quietLog(t) }, 'pi-1'),
       events: recorded,
     })
@@ -362,4 +362,57 @@ test('a volume of several nodes is expanded on each that had it mounted before',
   await own.place('a', ofClaim, mount({ growth: grown('2Gi') }))
   await own.place('a', ofClaim, mount({ growth: grown('2Gi') }))
   t.same(names().slice(2), ['NodeExpandVolume'])
+})
+
+test('a block volume is staged by its name, published for each pod as a device, and its link is in the folder of the pod', async (t) => {
+  const { kubelet, driver, volumes, names } = await machine(t)
+  const devices = join(kubelet, 'plugins/kubernetes.io/csi/volumeDevices')
+  const target = join(devices, 'publish/pv-1/a')
+  const link = join(kubelet, 'pods/a/volumeDevices/kubernetes.io~csi/pv-1')
+  const own = volumes()
+  t.same(await own.place('a', claim(), mount({ isBlock: true })), { path: target, hasGroup: false })
+  const [stage, publish] = driver.calls.filter(({ name }) => /Stage|Publish/.test(name)).map(({ request }) => request)
+  const volumeCapability = { block: {}, mount: undefined, accessMode: { mode: 1 } }
+  const stagingTargetPath = join(devices, 'staging/pv-1')
+  t.match(stage, { stagingTargetPath, volumeCapability })
+  t.match(publish, { stagingTargetPath, targetPath: target, volumeCapability })
+  t.equal(await readlink(link), target)
+  t.equal(JSON.parse(await readFile(join(devices, 'pv-1/data/vol_data.json'), 'utf8')).driverName, 'disk.example.com')
+  const next = volumes()
+  t.same(await next.podUIDs(), ['a'])
+  await next.place('a', claim(), mount({ isBlock: true }))
+  t.equal(names().length, 2, 'after a restart of the agent it is there')
+  await writeFile(join(stagingTargetPath, 'left'), '')
+  await next.remove('a')
+  t.same(names().slice(2), ['NodeUnpublishVolume', 'NodeUnstageVolume'])
+  t.match(driver.calls.at(-1)?.request, { stagingTargetPath })
+  t.same(await readdir(join(kubelet, 'pods')), [])
+  t.same((await readdir(devices)).sort(), ['publish', 'staging'])
+  t.same([await readdir(join(devices, 'publish')), await readdir(join(devices, 'staging'))], [[], []])
+})
+
+test('what a driver has left in the place of a device is never removed', async (t) => {
+  const { kubelet, volumes } = await machine(t)
+  const own = volumes()
+  const { path } = await own.place('a', claim(), mount({ isBlock: true }))
+  await rm(path)
+  await mkdir(path)
+  await writeFile(join(path, 'data'), 'x')
+  await t.rejects(own.remove('a'))
+  t.equal(await readFile(join(path, 'data'), 'utf8'), 'x')
+  t.same(await own.podUIDs(), ['a'])
+  t.ok(await exists(kubelet))
+})
+
+test('a block volume is expanded by its device', async (t) => {
+  const { volumes, driver, growing } = await machine(t, { capabilities: [1, 3] })
+  const own = volumes()
+  growing.claim = resized()
+  driver.fail('NodeExpandVolume', 13, 'no room')
+  const start = () => own.place('a', ofClaim, mount({ isBlock: true, growth: larger }))
+  const step = 'MapVolume.MarkVolumeAsMounted failed while expanding volume'
+  await t.rejects(start(), { step, message: /no room/ })
+  driver.heal()
+  const { path } = await start()
+  t.match(driver.calls.at(-1)?.request, { volumePath: path, volumeCapability: { block: {} } })
 })

@@ -2,6 +2,7 @@
  * Volumes of CSI drivers: staged once for the machine and published for each pod, in the order of the kubelet, and the way back
  * (pkg/volume/csi). All calls for one volume of a driver are made one after another.
  */
+import { stat } from 'node:fs/promises'
 import { csiVolumeName } from '../../../api/storage/volume-names.ts'
 import type { Cell } from '../../../daemon/cell.ts'
 import { turnsByKey } from '../../../daemon/limits/turns-by-key.ts'
@@ -49,6 +50,7 @@ export type CsiVolumesNeeds = {
   readonly writes: { readonly volumesInUse: Cell<readonly string[] | undefined> }
   readonly log: Log
   readonly isMounted?: (path: string) => Promise<boolean>
+  readonly isDevice?: (path: string) => Promise<boolean>
   readonly patienceMs?: number
   readonly monotonicMs?: () => number
 }
@@ -57,15 +59,16 @@ export type CsiVolumesNeeds = {
 const republishMs = 50_000
 
 export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
-  const { kubeletDirectory, agent, log, isMounted = isMountPoint, patienceMs = 2_000 } = needs
-  const { monotonicMs = () => performance.now() } = needs
+  const { kubeletDirectory, agent, log, isMounted = isMountPoint } = needs
+  const { isDevice = isBlockDevice, patienceMs = 2_000, monotonicMs = () => performance.now() } = needs
   const records = csiRecords(kubeletDirectory, agent)
+  const isThere = (volume: PublishedVolume) => (volume.isBlock ? isDevice : isMounted)(records.targetOf(volume))
   const inTurn = turnsByKey()
   const patient = patientWork(patienceMs)
   /** When, since this agent started. A call that is repeated afterwards changes nothing. */
   const published = new Map<string, number>()
 
-  const calls = csiCalls({ records, driver: needs.driver, isMounted })
+  const calls = csiCalls({ records, driver: needs.driver, isThere })
   const { publish, unpublish, unstage } = calls
   const expansion = csiExpansion({ ...needs, calls, patient, inTurn, monotonicMs })
   const inUse = volumesInUse(records, needs.writes.volumesInUse)
@@ -92,13 +95,14 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
         ...{ podUID, volume, driver, handle },
         ...(isAttachable && { attachable: true }),
         ...(isInline && { isInline }),
+        ...(csi.isBlock && { isBlock: true }),
       }
       const key = placeKey(podUID, volume)
-      const target = records.targetOf(podUID, volume)
+      const target = records.targetOf(own)
       const lastMs = published.get(key)
       let isNew = false
       if (lastMs === undefined) {
-        isNew = !(await records.published(podUID)).some((one) => one.volume === volume) || !(await isMounted(target))
+        isNew = !(await records.published(podUID)).some((one) => one.volume === volume) || !(await isThere(own))
         const late = `driver ${csi.driver} takes longer than usual to mount the volume`
         if (isNew) {
           await patient.run(key, late, () => inUse.during(own, () => inTurn(csiKeyOf(own), () => publish(own, csi))))
@@ -113,7 +117,8 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
       return { path: target, hasGroup: needs.driver(csi.driver)?.capabilities.mountsWithGroup === true }
     },
     async check(path) {
-      if (!(await isMounted(path))) throw new VolumeError('its driver no longer has it mounted')
+      if (!(await isMounted(path)) && !(await isDevice(path)))
+        throw new VolumeError('its driver no longer has it mounted')
     },
     async remove(podUID) {
       const own = await records.published(podUID)
@@ -183,6 +188,10 @@ function placeKey(podUID: string, volume: string): string {
 
 async function isMountPoint(path: string): Promise<boolean> {
   return (await mountPoints()).some((point) => point.path === path)
+}
+
+async function isBlockDevice(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isBlockDevice() === true
 }
 
 /** For a machine without drivers. */

@@ -71,4 +71,10 @@ test('the devices of a container are read as they were requested, each with its 
   t.same(containerOf({ HostConfig: { Devices: HostConfig?.Devices ?? [] } }, known).devices, devices)
   const old = containerOf({ HostConfig: { Devices: [{ PathOnHost: '/dev/fuse' }, {}] } }, known)
   t.same(old.devices, [{ source: '/dev/fuse', target: '/dev/fuse' }])
+  const permissions = [
+    { source: '/dev/a', target: '/dev/a' },
+    { source: '/dev/b', target: '/dev/b', readOnly: true as const },
+  ]
+  const asked = containerRequest('pi-1', { ...made.options, devices: permissions }, { maxBytes: 1, maxFiles: 2 })
+  t.match(asked.HostConfig?.Devices, [{ CgroupPermissions: 'rwm' }, { CgroupPermissions: 'r' }])
 })

@@ -104,10 +104,10 @@ export function containerRequest(
       ...(limits.memoryBytes === 0 ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
       ...(limits.pids === 0 ? {} : { PidsLimit: limits.pids }),
       OomScoreAdj: options.oomScoreAdj,
-      Devices: options.devices.map(({ source, target }) => ({
+      Devices: options.devices.map(({ source, target, readOnly }) => ({
         PathOnHost: source,
         PathInContainer: target,
-        CgroupPermissions: 'rwm',
+        CgroupPermissions: readOnly ? 'r' : 'rwm',
       })),
       Mounts: options.mounts.map(({ source, target, readOnly, propagation }) => ({
         Type: 'bind',

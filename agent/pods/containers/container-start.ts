@@ -180,7 +180,7 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<Created
     attempt,
     processesOf: step.processesOf,
     mounts: [...placed.mounts, ...message, ...etc],
-    devices: devices.devices,
+    devices: [...devices.devices, ...placed.devices],
     imageUser,
   })
   if (!options.ok) {
@@ -268,9 +268,15 @@ function notMounted(
   }
   const { uid, pod, step } = start
   if (!isQuiet && needs.records.get(uid)?.startProblems.get(step.container.name)?.message !== event) {
-    needs.recordEvent(pod, { type: 'Warning', reason: 'FailedMount', message: event })
+    needs.recordEvent(pod, { type: 'Warning', reason: failureReason(event), message: event })
   }
   problem(needs, start, 'ContainerCreating', event)
+}
+
+/** A block volume is mapped, not mounted (GenerateMapVolumeFunc in pkg/volume/util/operationexecutor). */
+function failureReason(event: string): string {
+  const isMapped = event.startsWith('MapVolume') && !event.startsWith('MapVolume.NodeAffinity')
+  return isMapped ? 'FailedMapVolume' : 'FailedMount'
 }
 
 function problem(needs: ContainerStartNeeds, start: Start, reason: string, message: string): void {

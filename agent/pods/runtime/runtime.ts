@@ -97,6 +97,8 @@ export type ContainerMount = {
 export type ContainerDevice = {
   readonly source: string
   readonly target: string
+  /** The kernel lets the container read it only. */
+  readonly readOnly?: true
 }
 
 export type ContainerOptions = {

@@ -1,10 +1,11 @@
 /**
- * What one container mounts: its volumes are placed, and each mount becomes a path of this machine and one of its own.
+ * What one container mounts: its volumes are placed, and each mount becomes a path of this machine and one of its own. A block volume becomes
+ * a device of the container.
  */
 import type { Container, Pod } from '../../../api/pod.ts'
 import { containerEnv, type EnvSources } from '../options/container-env.ts'
 import { expand } from '../options/expansion.ts'
-import type { ContainerMount } from '../runtime/runtime.ts'
+import type { ContainerDevice, ContainerMount } from '../runtime/runtime.ts'
 import { setUpFailed, VolumeError, type VolumeResult, type VolumeStore, type WantedVolume } from './volume-store.ts'
 import { isClaim, isReadOnlyClaim } from './wanted-claims.ts'
 import { isInside, type VolumeSources, wantedVolume } from './wanted-volumes.ts'
@@ -12,7 +13,7 @@ import { isInside, type VolumeSources, wantedVolume } from './wanted-volumes.ts'
 type MountSources = EnvSources & VolumeSources
 
 export type Mounts =
-  | { readonly ok: true; readonly mounts: readonly ContainerMount[] }
+  | { readonly ok: true; readonly mounts: readonly ContainerMount[]; readonly devices: readonly ContainerDevice[] }
   /** `volume`: this one is not there yet, and `event` is the text of its Event. Without one, the container asks for what cannot be. */
   | {
       readonly ok: false
@@ -32,19 +33,14 @@ export async function containerMounts(
   const uid = pod.metadata.uid ?? ''
   const mounts: ContainerMount[] = []
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
-    const wanted = await volumeNamed(pod, mount.name, sources, store)
-    if (!wanted.ok) return { event: failedText(mount.name, wanted), ...wanted, volume: mount.name }
+    const placed = await placedNamed(pod, mount.name, sources, store)
+    if (!placed.ok) return placed
     const subPath = subPathOf(pod, container, mount, sources)
     if (!subPath.ok) return { ok: false, message: subPath.message }
-    const placed = await tried(() => store.place(uid, wanted.value))
-    if (!placed.ok) {
-      const name = wanted.value.kind === 'claim' ? wanted.value.volume : mount.name
-      return { ok: false, volume: mount.name, event: failedText(name, placed), message: placed.message }
-    }
     const source =
       subPath.value === ''
         ? placed
-        : await tried(() => store.part(uid, wanted.value, subPath.value, { containerName: container.name, index }))
+        : await tried(() => store.part(uid, placed.wanted, subPath.value, { containerName: container.name, index }))
     if (!source.ok) {
       const what = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`
       return { ok: false, message: `${what}: ${source.message}` }
@@ -52,11 +48,35 @@ export async function containerMounts(
     mounts.push({
       source: source.value,
       target: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
-      readOnly: mount.readOnly === true || hasFiles(wanted.value) || isReadOnlyClaim(pod, mount.name, sources),
+      readOnly: mount.readOnly === true || hasFiles(placed.wanted) || isReadOnlyClaim(pod, mount.name, sources),
       propagation: propagationOf(mount.mountPropagation),
     })
   }
-  return { ok: true, mounts }
+  const devices: ContainerDevice[] = []
+  for (const { name, devicePath } of container.volumeDevices ?? []) {
+    const placed = await placedNamed(pod, name, sources, store)
+    if (!placed.ok) return placed
+    const target = devicePath.startsWith('/') ? devicePath : `/${devicePath}`
+    const isReadOnly = isReadOnlyClaim(pod, name, sources)
+    devices.push({ source: placed.value, target, ...(isReadOnly && { readOnly: true }) })
+  }
+  return { ok: true, mounts, devices }
+}
+
+type PlacedVolume = { readonly ok: true; readonly wanted: WantedVolume; readonly value: string }
+
+async function placedNamed(
+  pod: Pod,
+  name: string,
+  sources: MountSources,
+  store: VolumeStore,
+): Promise<PlacedVolume | (Mounts & { readonly ok: false })> {
+  const wanted = await volumeNamed(pod, name, sources, store)
+  if (!wanted.ok) return { event: failedText(name, wanted), ...wanted, volume: name }
+  const placed = await tried(() => store.place(pod.metadata.uid ?? '', wanted.value))
+  if (placed.ok) return { ok: true, wanted: wanted.value, value: placed.value }
+  const of = wanted.value.kind === 'claim' ? wanted.value.volume : name
+  return { ok: false, volume: name, event: failedText(of, placed), message: placed.message }
 }
 
 /** Writes the files of a running pod from its current ConfigMaps and Secrets. Files of a missing one stay. */
@@ -83,7 +103,9 @@ async function placeAgain(pod: Pod, sources: MountSources, { store, isMeant }: A
 
 function isMounted({ spec }: Pod, name: string): boolean {
   const containers = [...(spec.initContainers ?? []), ...spec.containers]
-  return containers.some(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === name))
+  return containers.some(({ volumeMounts = [], volumeDevices = [] }) =>
+    [...volumeMounts, ...volumeDevices].some((one) => one.name === name),
+  )
 }
 
 /**

@@ -50,6 +50,8 @@ export type ClaimVolume = {
   readonly type: string
   /** The id of the pool in which its folder is made; `path` then has its name in the pool. */
   readonly pool?: string
+  /** A block device, which containers have as a device. */
+  readonly isBlock?: true
   /** Its folder is there, or in the trash: none is made. */
   readonly hasData?: boolean
   /** The claim, as `namespace/name`. */

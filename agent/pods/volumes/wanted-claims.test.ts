@@ -64,16 +64,37 @@ test('the fsGroup of the pod is for local volumes that it may write', async (t) 
   t.same(group(bound({ source: 'hostPath' })), [undefined, undefined])
 })
 
+test('a block volume is a device of the containers that ask for one', async (t) => {
+  const block = [bound({ volumeMode: 'Block', path: '/dev/disk/by-id/a' })]
+  const container = { name: 'main', volumeDevices: [{ name: 'v', devicePath: '/dev/data' }] }
+  const device = (claims: readonly NodeClaim[], readOnly = false) => {
+    const volume = { name: 'v', persistentVolumeClaim: { claimName: 'data', readOnly } }
+    const pod = aPod({ name: 'db-0', uid: 'u', spec: { containers: [container], volumes: [volume] } })
+    return containerMounts(pod, container, { ...others, apiServer: undefined, services: [], claims }, fakeVolumes())
+  }
+  t.match(wanted(block), { value: { source: 'local', path: '/dev/disk/by-id/a', isBlock: true, group: undefined } })
+  t.match(await device(block), { ok: true, mounts: [], devices: [{ target: '/dev/data', readOnly: undefined }] })
+  t.match(await device(block, true), { devices: [{ target: '/dev/data', readOnly: true }] })
+  t.match(await device([bound()]), {
+    event: processing('volume v has volumeMode Filesystem, but is specified in volumeDevices'),
+  })
+  const noMapper = 'MapVolume.FindMapperPluginBySpec failed to find BlockVolumeMapper plugin'
+  t.match(await device([bound({ volumeMode: 'Block', source: 'hostPath' })]), {
+    event: `${noMapper} for volume "pv" : Volume plugin is nil.`,
+  })
+  t.match(await device([bound({ volumeMode: 'Block', elsewhere: true })]), { event: /^MapVolume.NodeAffinity check/ })
+})
+
 test('a claim that cannot be mounted is reported in the words of the kubelet', async (t) => {
   const missing = 'failed to fetch PVC from API server: persistentvolumeclaims "data" not found'
   t.equal(eventOf([]), processing(`error processing PVC default/data: ${missing}`))
   t.equal(eventOf([{ ...bound(), namespace: 'other' }]), processing(`error processing PVC default/data: ${missing}`))
   const unbound = { namespace: 'default', name: 'data', uid: 'uid-data', refusal: 'PVC is not bound' }
   t.equal(eventOf([unbound]), processing('error processing PVC default/data: PVC is not bound'))
-  t.equal(
-    eventOf([bound({ volumeMode: 'Block' })]),
-    processing('volume v has volumeMode Block, but is specified in volumeMounts'),
-  )
+  const main = { name: 'main', volumeMounts: [{ name: 'v', mountPath: '/data' }] }
+  t.match(wanted([bound({ volumeMode: 'Block' })], undefined, { containers: [main] }), {
+    event: processing('volume v has volumeMode Block, but is specified in volumeMounts'),
+  })
   t.equal(
     eventOf([bound({ elsewhere: true })]),
     'MountVolume.NodeAffinity check failed for volume "pv" : no matching NodeSelectorTerms',
@@ -149,8 +170,8 @@ test('a container that starts again keeps the volume of a claim that is missing 
   const mounts = (uid: string, claims: readonly NodeClaim[]) =>
     containerMounts(pod(uid), container, { ...others, claims }, store)
   const mount = { source: '/mnt/disk', target: '/data', readOnly: true, propagation: 'rprivate' }
-  t.same(await mounts('u', [bound()]), { ok: true, mounts: [mount] })
-  t.same(await mounts('u', []), { ok: true, mounts: [mount] })
+  t.same(await mounts('u', [bound()]), { ok: true, mounts: [mount], devices: [] })
+  t.same(await mounts('u', []), { ok: true, mounts: [mount], devices: [] })
   t.match(await mounts('new', []), { ok: false, volume: 'v', event: /persistentvolumeclaims "data" not found/ })
   store.failNext('path "/mnt/disk" does not exist')
   t.match(await mounts('u', [bound()]), {

@@ -10,6 +10,8 @@ import { setUpFailed, type VolumeResult, type WantedVolume } from './volume-stor
 
 export const inUseElsewhere = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod'
 
+const noMapper = 'MapVolume.FindMapperPluginBySpec failed to find BlockVolumeMapper plugin'
+
 export function isClaim({ persistentVolumeClaim, ephemeral }: Volume): boolean {
   return persistentVolumeClaim !== undefined || ephemeral !== undefined
 }
@@ -74,11 +76,20 @@ export function wantedClaim(pod: Pod, volume: Volume, sources: ClaimSources): Vo
     return notProcessed(volume.name, `error processing PVC ${path}: ${found.refusal ?? 'PVC is not bound'}`)
   }
   const { volumeMode = 'Filesystem' } = found.volume
-  if (volumeMode !== 'Filesystem') {
-    const other = `volume ${volume.name} has volumeMode ${volumeMode}, but is specified in volumeMounts`
-    return notProcessed(volume.name, other)
+  const other = otherUse(pod, volume.name, volumeMode)
+  if (other !== undefined) {
+    return notProcessed(volume.name, `volume ${volume.name} has volumeMode ${volumeMode}, but is specified in ${other}`)
   }
   return wantedVolumeOf(pod, volume, { ...sources, claim: found, volume: found.volume })
+}
+
+/** The field in which a container has the volume as what it is not. */
+function otherUse({ spec }: Pod, name: string, mode: string): 'volumeMounts' | 'volumeDevices' | undefined {
+  const containers = [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
+  const isIn = (field: 'volumeMounts' | 'volumeDevices') =>
+    containers.some((container) => container[field]?.some((one) => one.name === name))
+  if (mode !== 'Filesystem' && isIn('volumeMounts')) return 'volumeMounts'
+  return mode !== 'Block' && isIn('volumeDevices') ? 'volumeDevices' : undefined
 }
 
 function claimOf({ metadata, spec }: Pod, volume: Volume, claims: readonly NodeClaim[] = []) {
@@ -97,14 +108,19 @@ function wantedVolumeOf(
   const { pod: holder, accessModes = [], ...claim } = found.claim
   const { source, path, type = '', mountOptions = [], elsewhere } = volume
   const failed = (step: string, message: string) => notDone(volume.name, { step, message })
-  if (elsewhere) return failed('MountVolume.NodeAffinity check failed', 'no matching NodeSelectorTerms')
+  const isBlock = volume.volumeMode === 'Block'
+  if (elsewhere) {
+    return failed(`${isBlock ? 'MapVolume' : 'MountVolume'}.NodeAffinity check failed`, 'no matching NodeSelectorTerms')
+  }
   const head = {
     ...{ name, kind: 'claim' as const, uid: volume.uid, volume: volume.name, type },
     ...{ claim: `${claim.namespace}/${claim.name}`, claimUID: claim.uid },
     isForOnePod: accessModes.includes('ReadWriteOncePod'),
+    ...(isBlock && { isBlock }),
   }
   const isHeld = holder !== undefined && holder !== pod.metadata.uid
   if (volume.share !== undefined) {
+    if (isBlock) return failed(noMapper, 'Volume plugin is nil.')
     if (isHeld) return failed(setUpFailed, inUseElsewhere)
     const share = withUser(volume.share, secrets, pod.spec.securityContext?.fsGroup)
     if ('ok' in share) return failed(setUpFailed, share.message)
@@ -118,6 +134,11 @@ function wantedVolumeOf(
     return { ok: true, value: { ...head, source: 'csi', path: '', ...found } }
   }
   if (source === 'other' || path === undefined) return failed(setUpFailed, 'no volume plugin matched')
+  if (isBlock) {
+    if (source !== 'local') return failed(noMapper, 'Volume plugin is nil.')
+    if (isHeld) return failed(setUpFailed, inUseElsewhere)
+    return { ok: true, value: { ...head, source, path } }
+  }
   const options = mountOptions.filter((option) => source === 'hostPath' || !['ro', 'rw', 'defaults'].includes(option))
   if (options.length > 0) {
     const refused = 'Mount options are not supported for this volume type'

@@ -143,6 +143,7 @@ test('mounts name what is placed; files are read only, paths may be made of vari
       { source: '/volumes/u/conf', target: '/etc/conf', readOnly: true, propagation: 'rprivate' },
       { source: '/srv', target: '/host', readOnly: true, propagation: 'rslave' },
     ],
+    devices: [],
   })
   const asks = (mount: object) =>
     containerMounts(pod, { ...container, volumeMounts: [{ name: 'data', mountPath: '/d', ...mount }] }, sources, store)

@@ -5,8 +5,7 @@ import type { Node } from '../../../api/node.ts'
 import { boundPod } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { field, object, optional, text } from '../../../api/schema.ts'
-import { runsOlderAgent } from '../../../api/storage/node-claim.ts'
-import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
+import { cannotMount } from '../../../api/storage/node-claim.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import { keyOfRoute } from '../handlers/resource-request.ts'
@@ -56,6 +55,6 @@ function bindingProblem({ metadata, spec }: Pod): string | undefined {
 
 /** Its containers would wait there for ever. */
 function agentProblem(pod: Pod, node: Node | undefined): string | undefined {
-  if (node === undefined || claimsOfPod(pod).length === 0 || !runsOlderAgent(node)) return undefined
+  if (node === undefined || !cannotMount(node, pod)) return undefined
   return `node "${node.metadata.name}" runs a version of bramble-agent that does not mount persistentVolumeClaims: update it`
 }

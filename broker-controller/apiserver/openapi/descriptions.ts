@@ -27,6 +27,7 @@ const descriptions: { readonly [place: string]: string } = {
   'io.k8s.api.core.v1.Container.ports': 'The ports that the container listens on.',
   'io.k8s.api.core.v1.Container.resources': 'CPU, memory and storage that are reserved, and the most that may be used.',
   'io.k8s.api.core.v1.Container.volumeMounts': 'Where volumes of the pod appear in the container.',
+  'io.k8s.api.core.v1.Container.volumeDevices': 'Where block volumes of the pod appear in the container, as devices.',
   'io.k8s.api.core.v1.Container.livenessProbe': 'A check whose failure restarts the container.',
   'io.k8s.api.core.v1.Container.readinessProbe': 'A check whose failure makes the pod unready.',
   'io.k8s.api.core.v1.Container.startupProbe': 'A check that holds back the other two until it succeeds.',

@@ -43,6 +43,14 @@ const noMount: CsiMount = {
 const earlier: WantedVolume = { name: 'data', kind: 'earlierClaim' }
 
 test('volumes of claims on this machine', { skip }, async (t) => {
+  t.test('a block volume of this machine must be a block device', async (t) => {
+    const { store, folder } = await testVolumes(t)
+    const step = 'MapVolume.MapPodDevice failed'
+    const place = (path: string) => store.place('u', { ...claim(path), isBlock: true } as WantedVolume)
+    await t.rejects(place(join(folder, 'none')), { step, message: /does not exist/ })
+    await t.rejects(place(folder), { step, message: /is not a block device, but a directory/ })
+  })
+
   t.test('a local volume is where it is, and never made where it is missing', async (t) => {
     const { store, folder } = await testVolumes(t)
     const disk = join(folder, 'disk')

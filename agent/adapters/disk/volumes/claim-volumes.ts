@@ -14,7 +14,7 @@ import type { RemoteFiles } from '../remote/remote-files.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
 import type { ShareMounts } from '../shares/share-mounts.ts'
 import { giveToGroup } from './group-ownership.ts'
-import { checkHostPath, checkLocalPath } from './host-files.ts'
+import { checkHostPath, checkLocalDevice, checkLocalPath } from './host-files.ts'
 import { type Placed, type PlacedVolumesNeeds, placedVolumes } from './placed-volumes.ts'
 import type { VolumePool } from './pool.ts'
 import type { VolumePools } from './pools.ts'
@@ -55,9 +55,10 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   const inTurn = turnsByKey()
   const changes = groupChanges(patienceMs)
 
-  const check = ({ uid, source, path, type }: Placed) => {
+  const check = ({ uid, source, path, type, isBlock }: Placed) => {
     if (source === 'share') return shares.check(uid)
     if (source === 'csi') return csi.check(path)
+    if (isBlock) return checkLocalDevice(path)
     return source === 'local' ? checkLocalPath(path, remote) : checkHostPath(path, type, remote)
   }
 

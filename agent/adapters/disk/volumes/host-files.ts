@@ -75,6 +75,18 @@ export async function checkLocalPath(path: string, remote: RemoteFiles): Promise
     throw new VolumeError(`path ${JSON.stringify(path)} is not a directory, but a ${found}`, { step })
 }
 
+/** A local volume with the mode Block: containers have the device itself. Devices are never on a remote mount that could hang. */
+export async function checkLocalDevice(path: string): Promise<void> {
+  refuseSteps(path)
+  const step = 'MapVolume.MapPodDevice failed'
+  const found = (await remoteMountOn(path))
+    ? 'folder on network storage'
+    : kindOf(await statOf(path).catch(() => undefined))
+  if (found === undefined) throw new VolumeError(`path ${JSON.stringify(path)} does not exist`, { step })
+  if (found !== 'block special file')
+    throw new VolumeError(`path ${JSON.stringify(path)} is not a block device, but a ${found}`, { step })
+}
+
 function refuseSteps(path: string): void {
   if (!path.startsWith('/') || path.split('/').includes('..')) throw new VolumeError(`${path} is not an absolute path`)
 }

@@ -2,12 +2,18 @@
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
-import { object, oneOf, text } from '../../../../api/schema.ts'
+import { bool, object, oneOf, optional, text } from '../../../../api/schema.ts'
 import { parseJson } from '../../../../api/text/json.ts'
 import type { ClaimVolume } from '../../../pods/volumes/volume-store.ts'
 
-const RecordSchema = object({ uid: text, source: oneOf('hostPath', 'local', 'share', 'csi'), path: text, type: text })
-export type Placed = Pick<ClaimVolume, 'uid' | 'source' | 'path' | 'type'>
+const RecordSchema = object({
+  uid: text,
+  source: oneOf('hostPath', 'local', 'share', 'csi'),
+  path: text,
+  type: text,
+  isBlock: optional(bool),
+})
+export type Placed = Pick<ClaimVolume, 'uid' | 'source' | 'path' | 'type'> & { readonly isBlock?: boolean | undefined }
 
 export type PlacedVolumesNeeds = {
   /** Has the records of the pod. */
@@ -47,11 +53,11 @@ export function placedVolumes({ folderOf, pods }: PlacedVolumesNeeds): PlacedVol
 
   return {
     read,
-    async write(podUID, name, { uid, source, path, type }) {
+    async write(podUID, name, { uid, source, path, type, isBlock }) {
       const folder = folderOf(podUID)
       await mkdir(folder, { recursive: true, mode: 0o700 })
       // Names of volumes do not begin with a dot.
-      await writeFile(join(folder, `.${name}`), JSON.stringify({ uid, source, path, type }))
+      await writeFile(join(folder, `.${name}`), JSON.stringify({ uid, source, path, type, isBlock }))
       await rename(join(folder, `.${name}`), join(folder, name))
     },
     podWith: (isIt) => podWith(isIt),

@@ -1,5 +1,6 @@
 /** A volume of a CSI driver → the fields of the driver's calls. Pure. */
 import type { Pod } from '../../../../api/pod.ts'
+import { setUpFailed } from '../volume-store.ts'
 
 /** What the node service of a driver can do. */
 export type CsiCapabilities = {
@@ -34,6 +35,7 @@ export type CsiMount = {
   readonly isInline?: true
   /** It is detached from this machine when it is not used here. */
   readonly isAttachable?: true
+  readonly isBlock?: true
   /** As `namespace/name`. */
   readonly pod: string
   readonly growth?: CsiGrowth
@@ -70,7 +72,26 @@ export function csiAccessMode(
   return (hasSingleNodeModes ? singleNodeModes : accessModes)[mode] ?? 0
 }
 
-export function volumeCapability({ fsType, mountOptions, accessMode, group }: CsiMount, capabilities: CsiCapabilities) {
+/** The names of the kubelet for what fails. */
+export function csiSteps(isBlock: boolean | undefined) {
+  return isBlock
+    ? {
+        attach: 'MapVolume.WaitForAttach failed',
+        stage: 'MapVolume.SetUpDevice failed',
+        publish: 'MapVolume.MapPodDevice failed',
+        expand: 'MapVolume.MarkVolumeAsMounted failed while expanding volume',
+      }
+    : {
+        attach: 'MountVolume.WaitForAttach failed',
+        stage: 'MountVolume.MountDevice failed',
+        publish: setUpFailed,
+        expand: 'MountVolume.Setup failed while expanding volume',
+      }
+}
+
+export function volumeCapability(csi: CsiMount, capabilities: CsiCapabilities) {
+  const { fsType, mountOptions, accessMode, group, isBlock } = csi
+  if (isBlock) return { block: {}, accessMode: { mode: csiAccessMode(accessMode, capabilities) } }
   const volumeMountGroup = capabilities.mountsWithGroup && group !== undefined ? String(group) : ''
   return {
     mount: { fsType, mountFlags: mountOptions, volumeMountGroup },

@@ -6,7 +6,7 @@ import type { NodeCsiDriver, NodeCsiVolume, NodeVolume } from '../../../../api/s
 import { tokenAttributes } from '../driver-tokens.ts'
 import type { PodTokens } from '../token-needs.ts'
 import { type ClaimVolume, setUpFailed } from '../volume-store.ts'
-import { type CsiGrowth, type CsiMount, getsGroup, podInfo } from './csi-mount.ts'
+import { type CsiGrowth, type CsiMount, csiSteps, getsGroup, podInfo } from './csi-mount.ts'
 
 type Wanted = Required<Pick<ClaimVolume, 'csi'>> & Pick<ClaimVolume, 'group' | 'groupOnMismatch'>
 /** `isQuiet`: the controller records the Events. */
@@ -81,13 +81,13 @@ export function csiMountOf(
   { volume, csi, isReadOnly, secrets, tokens, isInline }: CsiFacts,
 ): Wanted | Failed {
   const { driver, handle, fsType, attributes = {}, accessModes = [], fsGroupPolicy, publishContext = {} } = csi
-  if (csi.notAttached !== undefined) {
-    return { step: 'MountVolume.WaitForAttach failed', message: csi.notAttached, isQuiet: true }
-  }
+  const isBlock = volume.volumeMode === 'Block'
+  const steps = csiSteps(isBlock)
+  if (csi.notAttached !== undefined) return { step: steps.attach, message: csi.notAttached, isQuiet: true }
   const stageSecrets = secretTexts('NodeStageSecretRef', csi.stageSecret, secrets)
-  if ('missing' in stageSecrets) return { step: 'MountVolume.MountDevice failed', message: stageSecrets.missing }
+  if ('missing' in stageSecrets) return { step: steps.stage, message: stageSecrets.missing }
   const publishSecrets = secretTexts('NodePublishSecretRef', csi.publishSecret, secrets)
-  if ('missing' in publishSecrets) return { step: setUpFailed, message: publishSecrets.missing }
+  if ('missing' in publishSecrets) return { step: steps.publish, message: publishSecrets.missing }
   const accountTokens = tokenAttributes(csi.tokens, tokens)
   if ('missing' in accountTokens) {
     // Misspelt as in Kubernetes: people search for it.
@@ -96,11 +96,15 @@ export function csiMountOf(
   }
   const { fsGroup, fsGroupChangePolicy } = pod.spec.securityContext ?? {}
   const isOwned =
-    fsGroup !== undefined && !isReadOnly && getsGroup({ ...(fsType && { fsType }), accessModes }, fsGroupPolicy)
+    fsGroup !== undefined &&
+    !isReadOnly &&
+    !isBlock &&
+    getsGroup({ ...(fsType && { fsType }), accessModes }, fsGroupPolicy)
   const mount: CsiMount = {
     ...{ driver, handle, attributes, publishContext, fsType: fsType ?? '', readOnly: isReadOnly },
     ...(fsGroup !== undefined && { group: fsGroup }),
     ...(csi.attachable && { isAttachable: true }),
+    ...(isBlock && { isBlock }),
     ...(isInline && { isInline }),
     ...(csi.republish && { republish: true }),
     ...(csi.size !== undefined && { growth: { ...growthOf(csi, secrets), size: csi.size } }),
