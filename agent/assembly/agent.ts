@@ -89,7 +89,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const places = { root, dataDir, request, configuration, nodeName }
   const shared = { ...places, board, write, machine, controlPlane, event, counters, log }
   const network = await assembleNetwork({ ...shared, ...ground, controllerUrls, engine, link })
-  const { disk, orders, claims, loops: volumeLoops } = assembleVolumes({ ...shared, api: link.api })
+  const { disk, orders, claims, figures, loops: volumeLoops } = assembleVolumes({ ...shared, api: link.api })
   const pods = assemblePods({ ...shared, disk, runtime, api: link.api, isolation: network.isolation })
   const pressure = assemblePressure({ ...shared, containers, pods, claims, clock, clockFor })
   const machineHealth = await assembleMachineHealth({ ...shared, health, podNetworkProblem: engine.podNetworkProblem })
@@ -109,7 +109,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     endpoint,
     sampler,
     view: shown,
-  } = assembleLocalEndpoint({ ...shared, command, link, health, pods, orders, containers, problems: hanging })
+  } = assembleLocalEndpoint({ ...shared, command, link, health, pods, figures, containers, problems: hanging })
   const sessions = assembleSessions({
     ...shared,
     apiUrl: link.url,

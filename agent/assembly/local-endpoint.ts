@@ -21,11 +21,11 @@ import { certificateDates } from '../node/certificate/certificate-dates.ts'
 import type { RuntimeHealth } from '../node/status/runtime-health.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
 import { probeDurationBuckets } from '../pods/probes/probe-counts.ts'
-import type { VolumeOrders } from '../pods/volumes/volume-orders.ts'
 import type { AgentCounters } from '../usage/agent-counters.ts'
 import { withClaims } from '../usage/claim-stats.ts'
 import { scrapes } from '../usage/scrapes.ts'
 import { type UsageSampler, usageSampler } from '../usage/usage-sampler.ts'
+import type { VolumeFigures } from '../usage/volume-metrics.ts'
 import type { AgentBoard } from './board.ts'
 import { kubeletConfiguration } from './configz.ts'
 import type { Containers } from './containers.ts'
@@ -42,7 +42,7 @@ export type LocalEndpointParts = {
   readonly health: RuntimeHealth
   readonly pods: PodManager
   readonly containers: Containers
-  readonly orders: Pick<VolumeOrders, 'measured'>
+  readonly figures: () => VolumeFigures
   readonly controlPlane: MqttControlPlane
   readonly board: AgentBoard
   readonly counters: AgentCounters
@@ -85,7 +85,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
     summary: async (brief) => {
       const summary = await sampler.summary(brief)
       const time = rfc3339(clock.wallMs())
-      return brief ? summary : withClaims(summary, pods.pods(), parts.orders.measured(), time)
+      return brief ? summary : withClaims(summary, pods.pods(), parts.figures(), time)
     },
     configz: () => kubeletConfiguration(configuration),
     doctor: doctorProcess({ command: parts.command, args: doctorArguments(request) }),
@@ -100,7 +100,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
           ...healthMetrics(healthNow(parts)),
           ...(await machineMetrics({ root, filesystemAt }, clock.wallMs())),
         ],
-        volumes: parts.orders.measured,
+        volumes: parts.figures,
         counts: parts.counters.text,
         certificateTtlSeconds: () => certificateTtlSeconds(parts),
         probes: () => ({ counts: pods.probes(), buckets: probeDurationBuckets }),

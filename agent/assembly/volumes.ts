@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
+import { csiRecords } from '../adapters/csi/csi-records.ts'
 import { csiRegistry } from '../adapters/csi/csi-registry.ts'
+import { type CsiStatsLoop, csiStats } from '../adapters/csi/csi-stats.ts'
 import { type CsiVolumes, csiVolumes } from '../adapters/csi/csi-volumes.ts'
 import { type DiskVolumes, volumeStore } from '../adapters/disk/volume-store.ts'
 import { knownStores } from '../adapters/disk/volumes/disk-trash.ts'
@@ -16,6 +18,7 @@ import { csiNodeReport } from '../pods/volumes/csi/csi-node-report.ts'
 import { volumeEvents } from '../pods/volumes/csi/volume-events.ts'
 import { volumeGrowth } from '../pods/volumes/csi/volume-growth.ts'
 import { type VolumeOrders, volumeOrders } from '../pods/volumes/volume-orders.ts'
+import type { VolumeFigures } from '../usage/volume-metrics.ts'
 import type { AgentBoard, WriteEnds } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
@@ -37,6 +40,8 @@ export function assembleVolumes(parts: VolumeParts): {
   readonly orders: VolumeOrders
   /** Those on the disk of the data directory. */
   readonly claims: () => Promise<readonly ClaimSpace[]>
+  /** The volumes, as they were measured last. */
+  readonly figures: () => VolumeFigures
   readonly loops: readonly Loop[]
 } {
   const { machine, configuration, controlPlane, event, board, write, log } = parts
@@ -58,11 +63,13 @@ export function assembleVolumes(parts: VolumeParts): {
     const here = await poolsOnDiskOf(volumes.dataDirectory, board.pools.get() ?? [])
     return orders.measured().volumes.filter(({ pool }) => here.has(pool))
   }
-  return { disk, orders, claims, loops: csi.loops }
+  const figures = () => ({ ...orders.measured(), drivers: csi.measured() })
+  return { disk, orders, claims, figures, loops: csi.loops }
 }
 
 function assembleCsi({ root, nodeName, api, machine, controlPlane, board, write, log }: VolumeParts): {
   readonly volumes: CsiVolumes
+  readonly measured: CsiStatsLoop['measured']
   readonly loops: readonly Loop[]
 } {
   const { volumes: folders, watch, clock } = machine
@@ -79,10 +86,12 @@ function assembleCsi({ root, nodeName, api, machine, controlPlane, board, write,
   const events = volumeEvents({ controlPlane, api, clock, log }, nodeName)
   const growth = volumeGrowth({ api, events, clock, log }, nodeName)
   const { driver } = registry
-  const writes = write('volumesInUse')
-  const volumes = csiVolumes({ kubeletDirectory, agent, driver, growth, events, writes, log })
+  const hasDrivers = () => (board.csiDrivers.get() ?? []).length > 0
+  const records = csiRecords(kubeletDirectory, agent)
+  const volumes = csiVolumes({ records, driver, growth, events, writes: write('volumesInUse'), log })
+  const stats = csiStats({ records, driver, hasDrivers, events, clock: watch.clockFor('csi-stats'), log })
   const report = csiNodeReport({ reads: board, api, clock: watch.clockFor('csi-node'), log }, nodeName)
-  return { volumes, loops: [registry, report] }
+  return { volumes, measured: stats.measured, loops: [registry, report, stats] }
 }
 
 /** The listener with that of the orders, which follows the store and the end of a connection, too. */

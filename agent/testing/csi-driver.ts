@@ -8,6 +8,7 @@ import { createServer, type Http2Server, type ServerHttp2Session, type ServerHtt
 import { join } from 'node:path'
 import { isObject } from '../../api/text/json.ts'
 import {
+  boolValue,
   int64,
   messageCodec,
   messageList,
@@ -33,6 +34,17 @@ export type CsiDriverOptions = {
   readonly capabilities?: readonly number[]
 }
 
+export type VolumeStatsAnswer = {
+  /** `unit`: 1 bytes, 2 inodes. */
+  readonly usage?: readonly {
+    readonly available: number
+    readonly total: number
+    readonly used: number
+    readonly unit: number
+  }[]
+  readonly condition?: { readonly abnormal: boolean; readonly message: string }
+}
+
 export interface CsiDriver {
   readonly registrationSocket: string
   readonly endpoint: string
@@ -41,6 +53,8 @@ export interface CsiDriver {
   fail(name: string, code: number, message: string): void
   /** Calls of this name are never answered. */
   hang(name: string): void
+  /** What NodeGetVolumeStats is answered with. */
+  stats(answer: VolumeStatsAnswer): void
   /** All is answered again. */
   heal(): void
   close(): Promise<void>
@@ -62,6 +76,10 @@ const capabilitiesAnswer = messageCodec({
   capabilities: [1, messageList(messageCodec({ rpc: [1, oneMessage(messageCodec({ type: [1, int64] }))] }))],
 })
 
+const usageAnswer = messageCodec({ available: [1, int64], total: [2, int64], used: [3, int64], unit: [4, int64] })
+const conditionAnswer = messageCodec({ abnormal: [1, boolValue], message: [2, textValue] })
+const statsAnswer = messageCodec({ usage: [1, messageList(usageAnswer)], condition: [2, oneMessage(conditionAnswer)] })
+
 export async function csiDriver(folder: string, options: CsiDriverOptions = {}): Promise<CsiDriver> {
   const { name = 'disk.example.com', type = 'CSIPlugin', versions = ['1.0.0'], nodeId = 'node-1' } = options
   const { maxVolumes = 0, topology = {}, capabilities = [1] } = options
@@ -73,6 +91,7 @@ export async function csiDriver(folder: string, options: CsiDriverOptions = {}):
   const failures = new Map<string, { readonly code: number; readonly message: string }>()
   const hanging = new Set<string>()
 
+  let stats: VolumeStatsAnswer = {}
   const answers: {
     readonly [path: string]: (request: { readonly [field: string]: unknown }) => Buffer | Promise<Buffer>
   } = {
@@ -81,6 +100,7 @@ export async function csiDriver(folder: string, options: CsiDriverOptions = {}):
       nodeInfoAnswer.encode({ nodeId, maxVolumesPerNode: maxVolumes, accessibleTopology: { segments: topology } }),
     [nodeCalls.getCapabilities.path]: () =>
       capabilitiesAnswer.encode({ capabilities: capabilities.map((one) => ({ rpc: { type: one } })) }),
+    [nodeCalls.stats.path]: () => statsAnswer.encode({ usage: [], ...stats }),
     async [nodeCalls.publish.path]({ targetPath, volumeCapability }) {
       const isBlock = isObject(volumeCapability) && volumeCapability['block'] !== undefined
       if (isBlock) await writeFile(String(targetPath), '')
@@ -139,6 +159,9 @@ export async function csiDriver(folder: string, options: CsiDriverOptions = {}):
     calls,
     fail: (called, code, message) => void failures.set(called, { code, message }),
     hang: (called) => void hanging.add(called),
+    stats(answer) {
+      stats = answer
+    },
     heal() {
       failures.clear()
       hanging.clear()

@@ -56,3 +56,23 @@ test('without a pool the summary stays as it is', async (t) => {
     before,
   )
 })
+
+test('the summary has what drivers state about the volumes of their pods', async (t) => {
+  const bytes = { available: 60, total: 100, used: 40 }
+  const inodes = { available: 5, total: 9, used: 4 }
+  const condition = { abnormal: false, message: '' }
+  const drivers = [
+    { podUID: 'u-1', volume: 'pv', claim: 'shop/photos', bytes, inodes, condition },
+    { podUID: 'u-1', volume: 'inline', bytes },
+    { podUID: 'u-1', volume: 'old', claim: 'shop/gone', bytes },
+  ]
+  const { pods } = withClaims(summary('u-1', 'u-2'), [pod], { pools: [], volumes: [], drivers }, time)
+  const space = { time, availableBytes: 60, capacityBytes: 100, usedBytes: 40 }
+  t.same(pods[0]?.volume?.slice(1), [
+    {
+      ...{ ...space, name: 'nas', pvcRef: { name: 'photos', namespace: 'shop' } },
+      ...{ inodesFree: 5, inodes: 9, inodesUsed: 4, volumeHealthStats: { abnormal: false } },
+    },
+    { ...space, name: 'inline' },
+  ])
+})

@@ -31,3 +31,29 @@ test('a volume has the size of its files, and the space of its pool', async (t) 
 test('without its pool nothing is reported', async (t) => {
   t.same([...volumeMetrics({ pools: [], volumes: [{ claim: 'shop/data', pool: 'p', usedBytes: 7 }], trash: [] })], [])
 })
+
+test('a claim of a driver has what its driver states, once for all its pods', async (t) => {
+  const bytes = { available: 60, total: 100, used: 40 }
+  const inodes = { available: 5, total: 9, used: 4 }
+  const one = { volume: 'pv', claim: 'shop/data', bytes, inodes, condition: { abnormal: true, message: 'x' } }
+  const drivers = [
+    { podUID: 'a', ...one },
+    { podUID: 'b', ...one },
+    { podUID: 'b', volume: 'inline', bytes },
+  ]
+  const text = [...metricsText(volumeMetrics({ pools: [], volumes: [], drivers }))].join('')
+  const labels = '{namespace="shop",persistentvolumeclaim="data"}'
+  for (const [name, value] of [
+    ['capacity_bytes', 100],
+    ['available_bytes', 60],
+    ['used_bytes', 40],
+    ['inodes', 9],
+    ['inodes_free', 5],
+    ['inodes_used', 4],
+    ['health_status_abnormal', 1],
+  ]) {
+    const line = `kubelet_volume_stats_${name}${labels} ${value}`
+    t.equal(text.split(line).length, 2, line)
+  }
+  t.notMatch(text, /bramble_pool/)
+})

@@ -1,5 +1,5 @@
 /** Resource usage of a node and its pods: stats/v1alpha1's Summary, field for field. Times are RFC 3339. */
-import { type Described, integer, list, object, optional, text } from '../schema.ts'
+import { bool, type Described, integer, list, object, optional, text } from '../schema.ts'
 
 /** `usageNanoCores` is over the time since the reading before. */
 const CPUStatsSchema = object({
@@ -73,7 +73,14 @@ const PodStatsSchema = object({
   network: optional(NetworkStatsSchema),
   /** `pvcRef`: the claim whose volume it is. */
   volume: optional(
-    list(object({ ...fsFields, name: text, pvcRef: optional(object({ name: text, namespace: text })) })),
+    list(
+      object({
+        ...fsFields,
+        name: text,
+        pvcRef: optional(object({ name: text, namespace: text })),
+        volumeHealthStats: optional(object({ abnormal: bool })),
+      }),
+    ),
   ),
   'ephemeral-storage': optional(FsStatsSchema),
   process_stats: optional(object({ process_count: optional(integer) })),

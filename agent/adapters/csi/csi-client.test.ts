@@ -28,7 +28,10 @@ test('a driver is asked what it is and what it can do', async (t) => {
   })
   const client = csiClient(driver.endpoint)
   t.same(await client.nodeInfo(), { nodeId: 'node-1', maxVolumes: 12, topology })
-  t.match(await client.capabilities(), { stages: true, mountsWithGroup: true, hasSingleNodeModes: true })
+  t.same(await client.capabilities(), {
+    ...{ stages: true, mountsWithGroup: true, hasSingleNodeModes: true },
+    ...{ expands: false, hasStats: false, hasCondition: false },
+  })
   await registration.notify('')
   await registration.notify('the node has another one')
   t.same(

@@ -1,7 +1,8 @@
 /** What the agent asks of a CSI driver: its registration, and its node service. */
 import type { Codec } from '../../../daemon/protobuf/protobuf-codec.ts'
 import type { CsiCapabilities } from '../../pods/volumes/csi/csi-mount.ts'
-import { nodeCalls, nodeCapabilityTypes, registrationCalls } from './csi-messages.ts'
+import type { DriverVolume } from '../../usage/volume-metrics.ts'
+import { nodeCalls, nodeCapabilityTypes, registrationCalls, usageUnits } from './csi-messages.ts'
 import { grpcCall } from './grpc-call.ts'
 
 type RequestOf<Method extends { readonly request: Codec<unknown, never> }> =
@@ -21,6 +22,9 @@ export type CsiNodeInfo = {
   readonly topology: { readonly [key: string]: string }
 }
 
+/** undefined: the driver states none. */
+export type CsiStats = Pick<DriverVolume, 'bytes' | 'inodes' | 'condition'>
+
 /** The socket in the registration folder. */
 export interface CsiRegistration {
   getInfo(): Promise<PluginInfo>
@@ -36,11 +40,14 @@ export interface CsiClient {
   unstage(request: RequestOf<typeof nodeCalls.unstage>): Promise<void>
   publish(request: RequestOf<typeof nodeCalls.publish>): Promise<void>
   unpublish(request: RequestOf<typeof nodeCalls.unpublish>): Promise<void>
+  stats(request: RequestOf<typeof nodeCalls.stats>): Promise<CsiStats>
   expand(request: RequestOf<typeof nodeCalls.expand>): Promise<void>
 }
 
 /** The kubelet waits so long (csiTimeout in pkg/volume/csi). */
 const usualMs = 120_000
+/** They are read once a minute, and of no use later. */
+const statsMs = 30_000
 /** The kubelet waits 1 s; a small machine that starts all its pods is slower. */
 const registrationMs = 5_000
 
@@ -75,6 +82,8 @@ export function csiClient(socket: string, deadlineMs = usualMs): CsiClient {
         stages: types.has(nodeCapabilityTypes.stageUnstage),
         mountsWithGroup: types.has(nodeCapabilityTypes.volumeMountGroup),
         expands: types.has(nodeCapabilityTypes.expand),
+        hasStats: types.has(nodeCapabilityTypes.volumeStats),
+        hasCondition: types.has(nodeCapabilityTypes.volumeCondition),
         hasSingleNodeModes: types.has(nodeCapabilityTypes.singleNodeMultiWriter),
       }
     },
@@ -82,6 +91,12 @@ export function csiClient(socket: string, deadlineMs = usualMs): CsiClient {
     unstage: async (request) => void (await grpcCall(socket, nodeCalls.unstage, request, deadlineMs)),
     publish: async (request) => void (await grpcCall(socket, nodeCalls.publish, request, deadlineMs)),
     unpublish: async (request) => void (await grpcCall(socket, nodeCalls.unpublish, request, deadlineMs)),
+    async stats(request) {
+      const { usage, condition } = await grpcCall(socket, nodeCalls.stats, request, statsMs)
+      const amounts = (unit: number) => usage.find((one) => one.unit === unit)
+      const [bytes, inodes] = [amounts(usageUnits.bytes), amounts(usageUnits.inodes)]
+      return { ...(bytes && { bytes }), ...(inodes && { inodes }), ...(condition && { condition }) }
+    },
     expand: async (request) => void (await grpcCall(socket, nodeCalls.expand, request, deadlineMs)),
   }
 }

@@ -71,6 +71,14 @@ const expandRequest = messageCodec({
   volumeCapability: [5, oneMessage(volumeCapability)],
   secrets: [6, textMap],
 })
+const statsRequest = messageCodec({
+  volumeId: [1, textValue],
+  volumePath: [2, textValue],
+  stagingTargetPath: [3, textValue],
+})
+const volumeUsage = messageCodec({ available: [1, int64], total: [2, int64], used: [3, int64], unit: [4, int64] })
+const volumeCondition = messageCodec({ abnormal: [1, boolValue], message: [2, textValue] })
+const volumeStats = messageCodec({ usage: [1, messageList(volumeUsage)], condition: [2, oneMessage(volumeCondition)] })
 const topology = messageCodec({ segments: [1, textMap] })
 const nodeInfo = messageCodec({
   nodeId: [1, textValue],
@@ -86,6 +94,7 @@ export const nodeCapabilityTypes = {
   stageUnstage: 1,
   volumeStats: 2,
   expand: 3,
+  volumeCondition: 4,
   singleNodeMultiWriter: 5,
   volumeMountGroup: 6,
 } as const
@@ -100,6 +109,9 @@ const method = <Out, In>(
   answer,
 })
 
+/** VolumeUsage.Unit. */
+export const usageUnits = { bytes: 1, inodes: 2 } as const
+
 /** The package of the first has no version (`api.proto`). */
 export const registrationCalls = {
   getInfo: method('/pluginregistration.Registration/GetInfo', nothing, pluginInfo),
@@ -113,5 +125,6 @@ export const nodeCalls = {
   unstage: method('/csi.v1.Node/NodeUnstageVolume', unstageRequest, nothing),
   publish: method('/csi.v1.Node/NodePublishVolume', publishRequest, nothing),
   unpublish: method('/csi.v1.Node/NodeUnpublishVolume', unpublishRequest, nothing),
+  stats: method('/csi.v1.Node/NodeGetVolumeStats', statsRequest, volumeStats),
   expand: method('/csi.v1.Node/NodeExpandVolume', expandRequest, nothing),
 }

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { decode } from '../../../api/decode.ts'
-import { bool, object, optional, text } from '../../../api/schema.ts'
+import { bool, type Described, object, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import { deviceFolders } from './device-folders.ts'
@@ -18,9 +18,14 @@ const VolumeDataSchema = object({
   volumeHandle: text,
   specVolID: optional(text),
   attachable: optional(bool),
+  volumeLifecycleMode: optional(text),
+  pod: optional(text),
+  claim: optional(text),
   /** The data directory of the agent: several may run on one machine. */
   agent: text,
 })
+
+type VolumeData = Described<typeof VolumeDataSchema>
 
 export type PublishedVolume = {
   readonly podUID: string
@@ -32,6 +37,9 @@ export type PublishedVolume = {
   readonly attachable?: true
   readonly isInline?: true
   readonly isBlock?: true
+  /** As `namespace/name`. Records of earlier versions do not have them. */
+  readonly pod?: string
+  readonly claim?: string
 }
 /** `volume`: a block volume is staged by its name. */
 export type StagedVolume = Pick<PublishedVolume, 'driver' | 'handle' | 'attachable' | 'isBlock'> &
@@ -53,6 +61,7 @@ export interface CsiRecords {
 
 const fileName = 'vol_data.json'
 
+/** `agent` distinguishes the agents of one machine. */
 export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords {
   const pods = join(kubeletDirectory, 'pods')
   const drivers = join(kubeletDirectory, 'plugins', 'kubernetes.io', 'csi')
@@ -66,26 +75,19 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
   const stagingOf = (volume: StagedVolume) =>
     volume.isBlock ? devices.stagingOf(volume.volume ?? '') : join(stageFolderOf(volume), 'globalmount')
 
-  const read = async (file: string) => {
-    const found = await readFile(file, 'utf8').catch(() => undefined)
-    if (found === undefined) return undefined
-    const record = decode(VolumeDataSchema, parseJson(found))
-    return record.ok && record.value.agent === agent ? record.value : undefined
-  }
-  const write = async (file: string, data: { readonly [name: string]: string | true }) => {
-    await mkdir(dirname(file), { recursive: true, mode: 0o750 })
-    await replaceFile(file, `${JSON.stringify({ ...data, agent })}\n`)
-  }
+  const { read, write } = recordFiles(agent)
 
   return {
     targetOf,
     stagingOf,
-    async writePublished({ podUID, volume, driver, handle, attachable, isInline, isBlock }) {
+    async writePublished({ podUID, volume, driver, handle, attachable, isInline, isBlock, pod, claim }) {
       if (isBlock) await devices.makeFor(podUID, volume)
       await write(isBlock ? devices.recordOf(podUID, volume) : join(folderOf(podUID, volume), fileName), {
         ...{ driverName: driver, volumeHandle: handle, specVolID: volume },
         volumeLifecycleMode: isInline ? 'Ephemeral' : 'Persistent',
         ...(attachable && { attachable }),
+        ...(pod !== undefined && { pod }),
+        ...(claim !== undefined && { claim }),
       })
     },
     async writeStaged(volume) {
@@ -119,13 +121,11 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
       for (const uid of podUID === undefined ? await namesIn(pods) : [podUID]) {
         for (const volume of await namesIn(volumesOf(uid))) {
           const record = await read(join(volumesOf(uid), volume, fileName))
-          if (record === undefined) continue
-          found.push({ podUID: uid, volume, driver: record.driverName, ...handleIn(record) })
+          if (record !== undefined) found.push({ podUID: uid, volume, ...volumeIn(record) })
         }
         for (const volume of await devices.volumesOf(uid)) {
           const record = await read(devices.recordOf(uid, volume))
-          if (record === undefined) continue
-          found.push({ podUID: uid, volume, driver: record.driverName, ...handleIn(record), isBlock: true })
+          if (record !== undefined) found.push({ podUID: uid, volume, ...volumeIn(record), isBlock: true })
         }
       }
       return found
@@ -147,6 +147,30 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
   }
 }
 
-function handleIn({ volumeHandle: handle, attachable }: { volumeHandle: string; attachable?: boolean | undefined }) {
+function handleIn({ volumeHandle: handle, attachable }: Pick<VolumeData, 'volumeHandle' | 'attachable'>) {
   return { handle, ...(attachable && { attachable }) }
+}
+
+function volumeIn(record: VolumeData) {
+  const { driverName: driver, pod, claim, volumeLifecycleMode } = record
+  return {
+    ...{ driver, ...handleIn(record) },
+    ...(pod !== undefined && { pod }),
+    ...(claim !== undefined && { claim }),
+    ...(volumeLifecycleMode === 'Ephemeral' && { isInline: true as const }),
+  }
+}
+
+function recordFiles(agent: string) {
+  const read = async (file: string): Promise<VolumeData | undefined> => {
+    const found = await readFile(file, 'utf8').catch(() => undefined)
+    if (found === undefined) return undefined
+    const record = decode(VolumeDataSchema, parseJson(found))
+    return record.ok && record.value.agent === agent ? record.value : undefined
+  }
+  const write = async (file: string, data: { readonly [name: string]: string | true }) => {
+    await mkdir(dirname(file), { recursive: true, mode: 0o750 })
+    await replaceFile(file, `${JSON.stringify({ ...data, agent })}\n`)
+  }
+  return { read, write }
 }

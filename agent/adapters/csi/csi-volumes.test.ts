@@ -14,6 +14,7 @@ import { claimApi } from '../../testing/claim-api.ts'
 import { type CsiDriverOptions, csiDriver } from '../../testing/csi-driver.ts'
 import { until } from '../../testing/until.ts'
 import { csiClient } from './csi-client.ts'
+import { csiRecords } from './csi-records.ts'
 import { csiVolumes } from './csi-volumes.ts'
 
 const mount = (more: Partial<CsiMount> = {}): CsiMount => ({
@@ -48,7 +49,7 @@ async function machine(t: Ending, options: CsiDriverOptions = {}) {
   const time = { nowMs: 0 }
   const volumes = (agent = '/var/lib/bramble', patienceMs = 60_000) =>
     csiVolumes({
-      ...{ kubeletDirectory: kubelet, agent, log: quietLog(t), driver: (name) => registered.get(name) },
+      ...{ records: csiRecords(kubelet, agent), log: quietLog(t), driver: (name) => registered.get(name) },
       ...{ patienceMs, isMounted: exists, isDevice: exists, writes: { volumesInUse }, monotonicMs: () => time.nowMs },
       growth: volumeGrowth({ api, events: recorded, clock: systemClock, log: quietLog(t) }, 'pi-1'),
       events: recorded,

@@ -15,7 +15,7 @@ import { type ClaimVolume, VolumeError } from '../../pods/volumes/volume-store.t
 import { mountPoints } from '../disk/mounts.ts'
 import { csiCalls, csiKeyOf, type RegisteredDriver } from './csi-calls.ts'
 import { csiExpansion } from './csi-expansion.ts'
-import { type CsiRecords, csiRecords, type PublishedVolume, type StagedVolume } from './csi-records.ts'
+import type { CsiRecords, PublishedVolume, StagedVolume } from './csi-records.ts'
 import { patientWork } from './patient-work.ts'
 
 export type CsiPlaced = {
@@ -40,9 +40,7 @@ export interface CsiVolumes {
 }
 
 export type CsiVolumesNeeds = {
-  readonly kubeletDirectory: string
-  /** Distinguishes the agents of one machine. */
-  readonly agent: string
+  readonly records: CsiRecords
   readonly driver: (name: string) => RegisteredDriver | undefined
   readonly growth: VolumeGrowth
   readonly events: Pick<VolumeEvents, 'ofPod'>
@@ -59,9 +57,8 @@ export type CsiVolumesNeeds = {
 const republishMs = 50_000
 
 export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
-  const { kubeletDirectory, agent, log, isMounted = isMountPoint } = needs
+  const { records, log, isMounted = isMountPoint } = needs
   const { isDevice = isBlockDevice, patienceMs = 2_000, monotonicMs = () => performance.now() } = needs
-  const records = csiRecords(kubeletDirectory, agent)
   const isThere = (volume: PublishedVolume) => (volume.isBlock ? isDevice : isMounted)(records.targetOf(volume))
   const inTurn = turnsByKey()
   const patient = patientWork(patienceMs)
@@ -96,6 +93,8 @@ export function csiVolumes(needs: CsiVolumesNeeds): CsiVolumes {
         ...(isAttachable && { attachable: true }),
         ...(isInline && { isInline }),
         ...(csi.isBlock && { isBlock: true }),
+        ...(claim.claim !== '' && { claim: claim.claim }),
+        pod: csi.pod,
       }
       const key = placeKey(podUID, volume)
       const target = records.targetOf(own)

@@ -12,6 +12,10 @@ export type CsiCapabilities = {
   readonly hasSingleNodeModes: boolean
   /** It expands volumes on this machine. */
   readonly expands: boolean
+  /** It states how full volumes are. */
+  readonly hasStats: boolean
+  /** It states whether volumes are as they should be. */
+  readonly hasCondition: boolean
 }
 
 type Texts = { readonly [key: string]: string }
