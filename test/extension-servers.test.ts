@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { startExtensionServer, wardle } from '../broker-controller/testing/extension-server.ts'
 import { startController, temporaryFolder } from './support/fleet.ts'
 import { eventually } from './support/wait.ts'
@@ -107,11 +107,16 @@ test('kubectl works with kinds of an extension server', { skip: address === unde
   t.equal(await trusted(), proxyAuthority, 'after a start')
   t.match(await controller.kubectlWith(JSON.stringify(flunder), 'create', '-f', '-'), /first created/)
 
+  await collectedWithOwners(t, controller)
+  const orphan = await owned(controller, 'flunder', 'first', configMap('kept'))
+  t.match(orphan, /created/)
+
   await server.stop()
   await kubectl('wait', '--for=condition=Available=false', `apiservice/${name}`, '--timeout=120s')
   t.match(await kubectl('get', 'apiservice', name), /False \(FailedDiscoveryCheck\)/)
   t.match(await controller.tryKubectl('get', 'flunders'), { code: 1, stderr: /currently unable to handle the request/ })
   t.match(await kubectl('get', 'namespaces'), /wardle/, 'all else is answered')
+  t.match(await kubectl('get', 'configmap', 'kept'), /kept/, 'its owner may be there')
 
   const metrics = join(folder, 'metrics.json')
   const service = { namespace: 'kube-system', name: 'metrics-server' }
@@ -128,3 +133,33 @@ test('kubectl works with kinds of an extension server', { skip: address === unde
   t.match(await kubectl('delete', 'apiservice', '-l', 'e2e-apiservice=patched'), /deleted/)
   t.match(await controller.tryKubectl('get', '--raw', `/apis/${wardle.group}`), { code: 1 })
 })
+
+type Controller = Awaited<ReturnType<typeof startController>>
+
+const configMap = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' } })
+
+/** Makes the object, owned by what is there. */
+async function owned(
+  { kubectl, kubectlWith }: Controller,
+  kind: string,
+  name: string,
+  object: { readonly metadata: object },
+): Promise<string> {
+  const owner = JSON.parse(await kubectl('get', kind, name, '-o', 'json'))
+  const ownerReferences = [{ apiVersion: owner.apiVersion, kind: owner.kind, name, uid: owner.metadata.uid }]
+  const body = { ...object, metadata: { ...object.metadata, ownerReferences } }
+  return await kubectlWith(JSON.stringify(body), 'create', '-f', '-')
+}
+
+/** A ConfigMap owns a Flunder, which owns a ConfigMap. */
+async function collectedWithOwners(t: Test, controller: Controller): Promise<void> {
+  const { kubectl, kubectlWith } = controller
+  await kubectlWith(JSON.stringify(configMap('top')), 'create', '-f', '-')
+  const middle = { ...flunder, metadata: { ...flunder.metadata, name: 'middle' } }
+  await owned(controller, 'configmap', 'top', middle)
+  await owned(controller, 'flunder', 'middle', configMap('bottom'))
+  t.match(await kubectl('get', 'configmap', 'bottom'), /bottom/)
+  await kubectl('delete', 'configmap', 'top')
+  await kubectl('wait', '--for=delete', 'configmap/bottom', '--timeout=60s')
+  t.match(await controller.tryKubectl('get', 'flunder', 'middle'), { code: 1, stderr: /not found/ })
+}

@@ -78,7 +78,7 @@ import { definitionController } from '../controllers/custom-kinds/definition-con
 import { endpointsController } from '../controllers/endpoints/endpoints-controller.ts'
 import { defaultEventCleanup, eventCleanup } from '../controllers/event-cleanup.ts'
 import { flowSchemaController } from '../controllers/flow-schema-controller.ts'
-import { type GarbageCollectorNeeds, garbageCollector } from '../controllers/garbage-collector.ts'
+import { type GarbageCollectorNeeds, garbageCollector } from '../controllers/garbage/garbage-collector.ts'
 import { ingressController } from '../controllers/ingress/ingress-controller.ts'
 import { nodeIpamController } from '../controllers/node-ipam-controller.ts'
 import {

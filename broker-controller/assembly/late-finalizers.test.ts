@@ -4,7 +4,7 @@ import type { Pod } from '../../api/pod.ts'
 import { type BuiltInName, resources } from '../../api/resources.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
-import { garbageCollectorWrites } from '../controllers/garbage-collector-writes.ts'
+import { garbageCollectorWrites } from '../controllers/garbage/garbage-collector-writes.ts'
 import { removePod } from '../controllers/pods/pod-removal.ts'
 import { schedulerWrites } from '../scheduler/scheduler-writes.ts'
 import { removeObject } from '../store/object-removal.ts'
@@ -61,7 +61,11 @@ test('a finalizer that is added while a controller removes a pod, or the schedul
 test('a finalizer that is added while the garbage collector removes an object holds it', async (t) => {
   await heldBy(t, 'configmaps', async (world) => {
     const object = await world.store.create('configmaps', map)
-    await garbageCollectorWrites(world).remove({ resource: resources.configmaps, object }, false)
+    await garbageCollectorWrites(world).remove(
+      { resource: resources.configmaps, object },
+      false,
+      new AbortController().signal,
+    )
   })
 })
 

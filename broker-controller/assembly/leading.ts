@@ -255,6 +255,7 @@ function fleetLoops(
       {
         ...shared,
         extensionContent: extensions.content,
+        extensionObjects: extensions.objects,
         creation,
         scales,
         usage,

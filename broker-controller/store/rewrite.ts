@@ -18,6 +18,8 @@ export type Rewriting<R extends ResourceName> = {
 
 export type RewriteNeeds = { readonly store: Store; readonly clock: Clock }
 
+export type ObjectIdentity = { readonly name: string; readonly namespace?: string; readonly uid: string }
+
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
 const waitsMs = [20, 40, 80, 160]
 
@@ -42,7 +44,7 @@ export function rewrite<R extends ResourceName>(
 export async function removeFinalizer<R extends ResourceName>(
   needs: RewriteNeeds,
   resource: R,
-  { metadata: { name, namespace = '', uid } }: StoredObject<R>,
+  { metadata: { name, namespace = '', uid } }: { readonly metadata: ObjectIdentity },
   finalizer: string,
   beforeRemoval: () => Promise<void> = async () => {},
 ): Promise<void> {

@@ -2,6 +2,7 @@
  * An extension server as sample-apiserver is one: it takes users from the front proxy alone, and serves objects of the kind Flunder, which
  * it keeps in memory.
  */
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -139,6 +140,7 @@ function isFrontProxy(socket: TLSSocket): boolean {
 function flunderStore() {
   const objects = new Map<string, JsonObject>()
   const watches = new Set<ServerResponse>()
+  const history: { readonly version: number; readonly line: string }[] = []
   let version = 1
   const put = (key: string, object: JsonObject, type: 'ADDED' | 'MODIFIED' | 'DELETED') => {
     version += 1
@@ -146,7 +148,9 @@ function flunderStore() {
     const stored = { ...object, metadata }
     if (type === 'DELETED') objects.delete(key)
     else objects.set(key, stored)
-    for (const watch of watches) watch.write(`${JSON.stringify({ type, object: stored })}\n`)
+    const line = `${JSON.stringify({ type, object: stored })}\n`
+    history.push({ version, line })
+    for (const watch of watches) watch.write(line)
     return stored
   }
   return {
@@ -159,12 +163,16 @@ function flunderStore() {
       const found = objects.get(key)
       if (request.method === 'POST') {
         const sent = isObject(object['metadata']) ? object['metadata'] : {}
-        const metadata = { creationTimestamp: new Date().toISOString(), ...sent, namespace }
+        const made = { creationTimestamp: new Date().toISOString(), uid: randomUUID() }
+        const metadata = { ...made, ...sent, namespace }
         return sendJson(response, 201, put(`${namespace}/${sent['name']}`, { ...object, metadata }, 'ADDED'))
       }
       if (name === '' || namespaces !== 'namespaces') {
-        if (new URLSearchParams(query).has('watch')) {
+        const options = new URLSearchParams(query)
+        if (options.has('watch')) {
           response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders()
+          const from = Number(options.get('resourceVersion') || version)
+          for (const { line } of history.filter((one) => one.version > from)) response.write(line)
           watches.add(response.once('close', () => watches.delete(response)))
           return
         }
@@ -176,7 +184,9 @@ function flunderStore() {
       if (found === undefined) return sendJson(response, 404, statusOf(404, `flunders "${name}" not found`))
       if (request.method === 'DELETE') return sendJson(response, 200, put(key, found, 'DELETED'))
       if (request.method === 'GET') return sendJson(response, 200, found)
-      return sendJson(response, 200, put(key, { ...found, ...object }, 'MODIFIED'))
+      const [before, sent] = [found['metadata'], object['metadata']].map((one) => (isObject(one) ? one : {}))
+      const metadata = { ...before, ...sent }
+      return sendJson(response, 200, put(key, { ...found, ...object, metadata }, 'MODIFIED'))
     },
   }
 }

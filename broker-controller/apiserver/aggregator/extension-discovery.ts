@@ -25,7 +25,11 @@ export type ExtensionDiscoveryNeeds = {
   readonly log: Log
 }
 
-export type KeptDiscovery = ExtensionDiscovery & Loop
+export type KeptDiscovery = ExtensionDiscovery &
+  Loop & {
+    /** Called when a server lists other kinds, or its answers begin or end. Returns how to stop that. */
+    onChange(listener: () => void): () => void
+  }
 
 type Kept = {
   readonly spec: APIService['spec']
@@ -47,6 +51,14 @@ const none: DiscoveredVersion = { freshness: 'Stale', resources: [] }
 export function extensionDiscovery(needs: ExtensionDiscoveryNeeds): KeptDiscovery {
   const { apiServices, clock, log } = needs
   const kept = new Map<string, Kept>()
+  const listeners = new Set<() => void>()
+  const keep = (name: string, now: Kept | undefined) => {
+    const before = kept.get(name)
+    if (now === undefined) kept.delete(name)
+    else kept.set(name, now)
+    if (now?.isCurrent === before?.isCurrent && equalJSON(now?.resources, before?.resources)) return
+    for (const listener of listeners) listener()
+  }
   /** That of another server is of no use. */
   const keptOf = ({ metadata: { name = '' }, spec }: APIService) => {
     const found = kept.get(name)
@@ -57,7 +69,7 @@ export function extensionDiscovery(needs: ExtensionDiscoveryNeeds): KeptDiscover
     async reconcile(name, signal) {
       const apiService = apiServices.remotes().find(({ metadata }) => metadata.name === name)
       if (apiService === undefined) {
-        kept.delete(name)
+        keep(name, undefined)
         return undefined
       }
       const before = keptOf(apiService)
@@ -65,12 +77,11 @@ export function extensionDiscovery(needs: ExtensionDiscoveryNeeds): KeptDiscover
       try {
         if (!isAvailable) throw new Error('it is not available')
         const found = await documentsOf(apiService, needs.servers, signal)
-        kept.set(name, { spec: apiService.spec, ...found, isCurrent: true })
+        keep(name, { spec: apiService.spec, ...found, isCurrent: true })
         return { requeueAfterMs: refreshMs }
       } catch (error) {
         log.debug('Discovery of an extension server not refreshed', { name, error: messageOf(error) })
-        if (before === undefined) kept.delete(name)
-        else kept.set(name, { ...before, isCurrent: false })
+        keep(name, before && { ...before, isCurrent: false })
         return { requeueAfterMs: isAvailable ? retryMs : refreshMs }
       }
     },
@@ -82,6 +93,10 @@ export function extensionDiscovery(needs: ExtensionDiscoveryNeeds): KeptDiscover
       return { freshness: found.isCurrent ? 'Current' : 'Stale', resources: found.resources }
     },
     descriptionHash: (apiService) => keptOf(apiService)?.hash,
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
     name: 'extension-discovery',
     async run(signal) {
       setMaxListeners(0, signal) // each check listens

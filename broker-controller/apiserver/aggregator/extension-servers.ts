@@ -1,13 +1,14 @@
 /** Connections to extension servers, through their Services, as the front proxy. */
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Identity } from '../../../api/identity.ts'
 import { clipped } from '../../../api/problem.ts'
 import type { APIServiceSpec } from '../../../api/registration/api-service.ts'
 import type { Issued } from '../../../certs/issue.ts'
-import { withDeadline } from '../../../daemon/deadline.ts'
-import { collectedBytes } from '../../../daemon/http/collected-bytes.ts'
+import { withOwnSignal } from '../../../daemon/aborted.ts'
+import { startDeadline, withDeadline } from '../../../daemon/deadline.ts'
+import { collectedBytes, pieceMeter } from '../../../daemon/http/collected-bytes.ts'
 import { limitInformational } from '../../../daemon/http/informational-answers.ts'
 import type { ServiceConnections, StreamSender } from '../proxy/service-connections.ts'
 import { encryptedConnection, type ServerTrust } from '../proxy/tls-connection.ts'
@@ -29,16 +30,25 @@ export interface ExtensionServers {
   trust(apiService: StoredApiService): Promise<ServerTrust>
   /** One request by this API itself, within 5 s and so many bytes. Rejects with what went wrong. */
   ask(apiService: StoredApiService, path: string, more: AskOptions): Promise<ExtensionAnswer>
+  /**
+   * The same of an answer without end, whose head comes within 5 s. `take` is called with each part of a body of status 200, and the next
+   * part is read when it resolves. Resolves when the server ends the answer.
+   */
+  stream(apiService: StoredApiService, path: string, more: StreamOptions): Promise<{ readonly code: number }>
 }
 
 export type AskOptions = {
   readonly accept: string
   readonly mostBytes: number
   readonly signal: AbortSignal
-  /** undefined: GET. */
-  readonly method?: 'GET' | 'DELETE'
+  /** undefined: GET. PATCH: a JSON merge patch. */
+  readonly method?: 'GET' | 'DELETE' | 'PATCH'
   /** In JSON. */
   readonly body?: object
+}
+
+export type StreamOptions = Pick<AskOptions, 'accept' | 'signal'> & {
+  readonly take: (part: Buffer) => Promise<void>
 }
 
 /** It has all rights, so that an answer depends on the server only (remote_available_controller.go). */
@@ -56,6 +66,23 @@ export function extensionServers({ connections, client }: ExtensionServerNeeds):
     contexts.set(spec, { issued, context })
     return context
   }
+  /** `act` with an encrypted connection, which ends with it. */
+  const connected = async <T>(
+    apiService: StoredApiService,
+    signal: AbortSignal,
+    act: (stream: Duplex) => Promise<T>,
+  ) => {
+    const connection = await servers.connect(apiService, { identity: aggregator, signal })
+    connection.on('error', () => undefined) // what reads it fails
+    const stop = () => connection.destroy()
+    signal.addEventListener('abort', stop, { once: true })
+    try {
+      return await act(await encryptedConnection(connection, await servers.trust(apiService)))
+    } finally {
+      signal.removeEventListener('abort', stop)
+      connection.destroy()
+    }
+  }
   const servers: ExtensionServers = {
     connect({ spec }, sender) {
       const { namespace = '', name = '', port = 443 } = spec.service ?? {}
@@ -66,17 +93,25 @@ export function extensionServers({ connections, client }: ExtensionServerNeeds):
       return { secureContext, servername: hostOf(spec), rejectUnauthorized: spec.insecureSkipTLSVerify !== true }
     },
     ask: (apiService, path, { signal, ...asked }) =>
-      withDeadline(answerMs, signal, async (own) => {
-        const connection = await servers.connect(apiService, { identity: aggregator, signal: own })
-        connection.on('error', () => undefined) // what reads it fails
-        const stop = () => connection.destroy()
-        own.addEventListener('abort', stop, { once: true })
+      withDeadline(answerMs, signal, (own) =>
+        connected(apiService, own, (stream) => answerTo(stream, path, { ...asked, host: hostOf(apiService.spec) })),
+      ),
+    stream: (apiService, path, { signal, accept, take }) =>
+      withOwnSignal(signal, async (own) => {
+        const stop = startDeadline(answerMs, () => own.abort(new Error(`no answer within ${answerMs / 1000} s`)))
         try {
-          const stream = await encryptedConnection(connection, await servers.trust(apiService))
-          return await answerTo(stream, path, { ...asked, host: hostOf(apiService.spec) })
+          return await connected(apiService, own.signal, async (stream) => {
+            const asked = { accept, host: hostOf(apiService.spec) }
+            const answer = await new Promise<IncomingMessage>((onAnswer, onFailure) => {
+              send(stream, path, asked, { onAnswer, onFailure })
+            })
+            stop()
+            const code = answer.statusCode ?? 0
+            if (code === 200) await takeParts(answer, take)
+            return { code }
+          })
         } finally {
-          own.removeEventListener('abort', stop)
-          connection.destroy()
+          stop()
         }
       }),
   }
@@ -88,36 +123,61 @@ export function hostOf({ service }: APIServiceSpec): string {
   return `${service?.name ?? ''}.${service?.namespace ?? ''}.svc`
 }
 
-type Asked = Omit<AskOptions, 'signal'> & { readonly host: string }
+type Asked = Pick<AskOptions, 'accept' | 'method' | 'body'> & { readonly host: string }
+
+type Listeners = { readonly onAnswer: (answer: IncomingMessage) => void; readonly onFailure: (error: Error) => void }
+
+/** Failures are reported also after the answer began. The function that it returns ends the request with an error. */
+function send(
+  stream: Duplex,
+  path: string,
+  { method = 'GET', accept, body, host }: Asked,
+  { onAnswer, onFailure }: Listeners,
+): (error: Error) => void {
+  const text = body === undefined ? '' : JSON.stringify(body)
+  const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+  const length = ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(text))]
+  const own = ['Host', host, 'Accept', accept, 'User-Agent', 'bramble-controller-aggregator', 'Connection', 'close']
+  const headers = withRemoteUser([...own, ...(text === '' ? [] : length)], aggregator)
+  const asked = request({ createConnection: () => stream, method, path, headers })
+  limitInformational(asked)
+  // Not once: it may fail again while its socket is torn down.
+  asked.on('error', onFailure)
+  asked.once('upgrade', () => void stream.destroy(new Error('an upgrade that was not requested')))
+  asked.once('response', (answer) => onAnswer(answer.on('error', onFailure)))
+  stream.once('close', () => onFailure(new Error('the connection was closed')))
+  asked.end(text)
+  return (error) => void asked.destroy(error)
+}
 
 function answerTo(
   stream: Duplex,
   path: string,
-  { method = 'GET', accept, body, mostBytes, host }: Asked,
+  { mostBytes, ...asked }: Asked & Pick<AskOptions, 'mostBytes'>,
 ): Promise<ExtensionAnswer> {
-  const text = body === undefined ? '' : JSON.stringify(body)
-  const length = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(text))]
-  const own = ['Host', host, 'Accept', accept, 'User-Agent', 'bramble-controller-aggregator', 'Connection', 'close']
-  return new Promise((resolve, reject) => {
-    const headers = withRemoteUser([...own, ...(text === '' ? [] : length)], aggregator)
-    const asked = request({ createConnection: () => stream, method, path, headers })
-    limitInformational(asked)
-    // Not once: it may fail again while its socket is torn down.
-    asked.on('error', reject)
-    asked.once('upgrade', () => void stream.destroy(new Error('an upgrade that was not requested')))
-    asked.once('response', (answer) => {
-      const bytes = collectedBytes(mostBytes)
-      answer.on('data', (part: Buffer) => {
-        if (bytes.add(part)) return
-        const because = bytes.isCutUp ? 'comes in too many small pieces' : `is longer than ${mostBytes} bytes`
-        asked.destroy(new Error(`the answer ${because}`))
-      })
-      answer.on('error', reject)
-      answer.once('end', () => resolve({ code: answer.statusCode ?? 0, body: bytes.take() }))
+  return new Promise((resolve, onFailure) => {
+    const fail = send(stream, path, asked, {
+      onFailure,
+      onAnswer(answer) {
+        const bytes = collectedBytes(mostBytes)
+        answer.on('data', (part: Buffer) => {
+          if (bytes.add(part)) return
+          fail(new Error(`the answer ${bytes.isCutUp ? cutUp : `is longer than ${mostBytes} bytes`}`))
+        })
+        answer.once('end', () => resolve({ code: answer.statusCode ?? 0, body: bytes.take() }))
+      },
     })
-    stream.once('close', () => reject(new Error('the connection was closed')))
-    asked.end(text)
   })
+}
+
+const cutUp = 'comes in too many small pieces'
+
+async function takeParts(answer: IncomingMessage, take: StreamOptions['take']): Promise<void> {
+  const isFine = pieceMeter()
+  for await (const part of answer) {
+    if (!isFine((part as Buffer).length)) throw new Error(`the answer ${cutUp}`)
+    await take(part as Buffer)
+  }
 }
 
 const longestReason = 512

@@ -8,6 +8,7 @@ import type { ApiServices } from './api-services.ts'
 import { extensionAuthentication } from './extension-authentication.ts'
 import { extensionContent } from './extension-content.ts'
 import { extensionDiscovery } from './extension-discovery.ts'
+import { extensionObjects } from './extension-objects.ts'
 import { extensionProxy } from './extension-proxy.ts'
 import { extensionServers } from './extension-servers.ts'
 
@@ -35,6 +36,7 @@ export function openExtensions({ apiServices, connections, proxy, clientAuthorit
     authentication: extensionAuthentication({ ...needs, clientAuthorities, proxyAuthority }),
     discovery,
     content: extensionContent({ apiServices, discovery, servers }),
+    objects: extensionObjects({ apiServices, discovery, servers, clock: needs.clock }),
     proxy: extensionProxy({ ...needs, servers }),
   }
 }

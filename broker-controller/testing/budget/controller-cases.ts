@@ -13,7 +13,7 @@ import { resourceQuotaController } from '../../apiserver/quota/quota-controller.
 import { usageLedger } from '../../apiserver/quota/quota-ledger.ts'
 import { builtInKinds } from '../../assembly/control-plane.ts'
 import { endpointsController } from '../../controllers/endpoints/endpoints-controller.ts'
-import { garbageCollector } from '../../controllers/garbage-collector.ts'
+import { garbageCollector } from '../../controllers/garbage/garbage-collector.ts'
 import { disruptionController } from '../../controllers/pods/disruption-controller.ts'
 import { podCleanupController } from '../../controllers/pods/pod-cleanup-controller.ts'
 import { taintEvictionController } from '../../controllers/pods/taint-eviction-controller.ts'

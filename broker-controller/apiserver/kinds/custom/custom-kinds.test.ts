@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { CustomResourceDefinition } from '../../../../api/structural/custom-resource-definition.ts'
 import { quietLog } from '../../../../daemon/testing/quiet-log.ts'
-import { garbageCollector } from '../../../controllers/garbage-collector.ts'
+import { garbageCollector } from '../../../controllers/garbage/garbage-collector.ts'
 import { patchTypes } from '../../../testing/api-in-memory.ts'
 import { aCustomApi, aDefinition, definitionsPath } from '../../../testing/custom-api.ts'
 import { configMapsPath } from '../../../testing/sent-objects.ts'

@@ -4,7 +4,7 @@ import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
 import { builtInKinds } from '../../../assembly/control-plane.ts'
 import { crashingStore } from '../../../testing/crashing-store.ts'
 import { type WorkloadWorld, workloadWorld } from '../../../testing/workload-world.ts'
-import { garbageCollector } from '../../garbage-collector.ts'
+import { garbageCollector } from '../../garbage/garbage-collector.ts'
 import { workloadControllers } from '../workload-controllers.ts'
 
 type Test = Parameters<typeof workloadWorld>[0]

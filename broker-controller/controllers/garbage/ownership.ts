@@ -1,6 +1,6 @@
 /** The graph of owners and dependents: an object whose owners are all gone is deleted. */
-import type { OwnerReference } from '../../api/meta.ts'
-import type { Resource, ResourceRegistry } from '../../api/resources.ts'
+import type { OwnerReference } from '../../../api/meta.ts'
+import type { Resource, ResourceRegistry } from '../../../api/resources.ts'
 
 export type OwnerState =
   | 'there'

@@ -1,7 +1,7 @@
 import { test } from 'tap'
-import type { Resource } from '../../api/resources.ts'
-import { resources } from '../../api/resources.ts'
-import { aPod } from '../../api/testing/builders.ts'
+import type { Resource } from '../../../api/resources.ts'
+import { resources } from '../../../api/resources.ts'
+import { aPod } from '../../../api/testing/builders.ts'
 import { type OwnedItem, ownershipGraph } from './ownership-graph.ts'
 
 test('an owner that waits for very many dependents is not visited for the end of each, but at once after the last', async (t) => {
