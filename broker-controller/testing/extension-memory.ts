@@ -14,7 +14,7 @@ export interface ExtensionMemory extends ExtensionObjects {
   names(): readonly string[]
   /** `hanging`: it does not answer, and that was not noticed so far. undefined: it is not registered. */
   state: { [group: string]: 'current' | 'stale' | 'hanging' | undefined }
-  /** Tells the listeners that states or kinds are others. */
+  /** Notifies the listeners: states or kinds are others. */
   changed(): void
   /** Requests, as `get flunders/a`. */
   readonly asked: string[]
