@@ -73,7 +73,7 @@ test('the claim decides when and how, the volume and its class also where', asyn
   const now = { 'bramble.dev/backup-now': 'usual' }
   t.match(rules({}, { ...to, ...now }, {}), { isWanted: true, mode: undefined, schedule: undefined })
   t.match(rules(own, { ...to, 'bramble.dev/backup-now': 'live' }, {}), { mode: 'live' })
-  t.match(rules(when, { 'bramble.dev/backup-to': '/mnt' }, {}), { problem: /is neither NODE:PATH/ })
+  t.match(rules(when, { 'bramble.dev/backup-to': '/mnt' }, {}), { problem: /is not NODE:PATH/ })
   t.match(rules({ ...when, 'bramble.dev/backup-keep': 'all' }, to, {}), { problem: /backup-keep/ })
   t.match(rules({ ...when, 'bramble.dev/backup-mode': 'cold' }, to, {}), { problem: /use live, hooks or stopped/ })
 })

@@ -3,7 +3,7 @@
 import { parseSchedule, type Schedule } from '../batch/cron-schedule.ts'
 import type { TimeZone } from '../batch/time-zone.ts'
 import { backupKeep } from './backup-retention.ts'
-import { type BackupTarget, backupTarget } from './backup-target.ts'
+import { type BackupTarget, backupTarget, writtenTargets } from './backup-target.ts'
 import {
   type BackupFailure,
   type BackupMode,
@@ -49,7 +49,7 @@ export function backupRules({
   const written = first(backupToAnnotation, volume, storageClass)
   if (written === undefined)
     return {
-      problem: `no folder for backups is given: set ${backupToAnnotation} of the volume or its class to NODE:PATH or pv/NAME`,
+      problem: `no folder for backups is given: set ${backupToAnnotation} of the volume or its class to ${writtenTargets}`,
     }
   const to = backupTarget(written)
   if ('problem' in to) return { problem: `${backupToAnnotation}: ${to.problem}` }

@@ -48,10 +48,14 @@ test('each field changes what is signed', async (t) => {
   for (const change of changes) t.not(signedManifest({ ...facts, ...change }), before, JSON.stringify(change))
 })
 
-test('a target is a node and a whole path, or a volume', async (t) => {
+test('a target is a node and a whole path, a volume or a class', async (t) => {
   t.same(backupTarget('pi-2:/mnt/backup'), { node: 'pi-2', path: '/mnt/backup' })
   t.same(backupTarget('pv/nas'), { volume: 'nas' })
-  t.same([{ volume: 'nas' }, { node: 'pi-2', path: '/mnt/a:b' }].map(targetText), ['pv/nas', 'pi-2:/mnt/a:b'])
+  t.same(backupTarget('class/nas'), { storageClass: 'nas' })
+  for (const written of ['pv/nas', 'class/nas', 'pi-2:/mnt/a:b']) {
+    const target = backupTarget(written)
+    t.equal('problem' in target ? target.problem : targetText(target), written)
+  }
   t.same(backupTarget('pi-2:/mnt/a:b'), { node: 'pi-2', path: '/mnt/a:b' })
   for (const wrong of [
     '',
@@ -68,6 +72,8 @@ test('a target is a node and a whole path, or a volume', async (t) => {
     'pv/',
     'pv/nas/sub',
     'pv/Nas',
+    'class/',
+    'class/nas/sub',
   ])
     t.match(backupTarget(wrong), { problem: /./ }, wrong)
 })

@@ -1,23 +1,36 @@
-/** Where backups of volumes are: in a folder of a node, or of a NAS that a PersistentVolume names. Pure. */
+/** Where backups of volumes are: in a folder of a node, or of a NAS that a PersistentVolume or a StorageClass names. Pure. */
 import { dnsSubdomainProblem } from '../names.ts'
 
-export type BackupTarget = { readonly node: string; readonly path: string } | { readonly volume: string }
+export type BackupTarget =
+  | { readonly node: string; readonly path: string }
+  | { readonly volume: string }
+  | { readonly storageClass: string }
 
 const ofVolume = 'pv/'
+const ofClass = 'class/'
+/** How places are written, for messages. */
+export const writtenTargets = 'NODE:PATH, pv/NAME or class/NAME'
 
 const longestPath = 1_024
 
-/** `NODE:PATH`, or `pv/NAME`, or why it is neither. */
+/** `NODE:PATH`, `pv/NAME` or `class/NAME`, or why it is another text. */
 export function backupTarget(written: string): BackupTarget | { readonly problem: string } {
   if (written.startsWith(ofVolume)) {
     const volume = written.slice(ofVolume.length)
     if (dnsSubdomainProblem(volume) === undefined) return { volume }
     return { problem: `${JSON.stringify(written)} does not name a PersistentVolume: pv/NAME` }
   }
+  if (written.startsWith(ofClass)) {
+    const storageClass = written.slice(ofClass.length)
+    if (dnsSubdomainProblem(storageClass) === undefined) return { storageClass }
+    return { problem: `${JSON.stringify(written)} does not name a StorageClass: class/NAME` }
+  }
   const colon = written.indexOf(':')
   const [node, path] = [written.slice(0, Math.max(colon, 0)), written.slice(colon + 1)]
   if (colon < 1 || dnsSubdomainProblem(node) !== undefined)
-    return { problem: `${JSON.stringify(written)} is neither NODE:PATH, like pi-2:/mnt/backup, nor pv/NAME` }
+    return {
+      problem: `${JSON.stringify(written)} is not ${writtenTargets}, like pi-2:/mnt/backup`,
+    }
   const problem = folderProblem(path)
   return problem === undefined ? { node, path } : { problem }
 }
@@ -33,5 +46,11 @@ export function folderProblem(path: string): string | undefined {
 }
 
 export function targetText(target: BackupTarget): string {
-  return 'volume' in target ? `${ofVolume}${target.volume}` : `${target.node}:${target.path}`
+  if ('volume' in target) return `${ofVolume}${target.volume}`
+  return 'storageClass' in target ? `${ofClass}${target.storageClass}` : `${target.node}:${target.path}`
+}
+
+/** `written` begins with a place on a NAS, and has more: the name of a backup in it. */
+export function isInsideNas(written: string): boolean {
+  return [ofVolume, ofClass].some((start) => written.startsWith(start) && written.lastIndexOf('/') > start.length)
 }

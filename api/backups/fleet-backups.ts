@@ -3,7 +3,7 @@ import { type Described, integer, list, object, optional, text } from '../schema
 
 const FleetBackupSchema = object({
   name: text,
-  /** Its folder: `NODE:PATH` or `pv/NAME`. */
+  /** Its folder: `NODE:PATH`, `pv/NAME` or `class/NAME`. */
   at: text,
   claim: text,
   volume: text,

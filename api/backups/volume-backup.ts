@@ -7,7 +7,7 @@ import { isMoveID } from '../storage/volume-move.ts'
 import { poolOfVolume } from '../storage/volume-place.ts'
 import { parseJson } from '../text/json.ts'
 
-/** On a PersistentVolume or a StorageClass, written by a person: the folder for backups, `NODE:PATH` or `pv/NAME`. */
+/** On a PersistentVolume or a StorageClass, written by a person: the folder for backups, `NODE:PATH`, `pv/NAME` or `class/NAME`. */
 export const backupToAnnotation = 'bramble.dev/backup-to'
 /** On a claim, its PersistentVolume or its StorageClass: when it is backed up, like a schedule of a CronJob. */
 export const backupScheduleAnnotation = 'bramble.dev/backup'

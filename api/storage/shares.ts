@@ -2,6 +2,7 @@
 import { bool, type Described, list, object, oneOf, optional, text } from '../schema.ts'
 import { withoutEnd } from '../text/without-end.ts'
 import type { PersistentVolume } from './persistent-volume.ts'
+import type { StorageClass } from './storage-class.ts'
 import { volumeAnnotations } from './volume-names.ts'
 
 const ShareSecretSchema = object({ namespace: text, name: text })
@@ -40,11 +41,67 @@ export const storeAnnotation = 'bramble.dev/store'
 export const deletingNodeAnnotation = 'bramble.dev/deleting-node'
 export const onDeleteValues = ['trash', 'delete', 'retain'] as const
 export type OnDelete = (typeof onDeleteValues)[number]
+/** Parameters of classes: those of csi-driver-nfs and csi-driver-smb. */
+const secretParameters = ['csi.storage.k8s.io/node-stage-secret-name', 'csi.storage.k8s.io/node-stage-secret-namespace']
+const classParameters: { readonly [Kind in NasShare['kind']]: readonly string[] } = {
+  nfs: ['server', 'share', 'subDir', 'onDelete'],
+  smb: ['source', 'subDir', 'onDelete', ...secretParameters],
+}
 const mountOptionsAnnotation = 'volume.beta.kubernetes.io/mount-options'
 
 /** The volume was made for a claim by one of the provisioners of shares. */
 export function isOnClassShare({ metadata }: Pick<PersistentVolume, 'metadata'>): boolean {
   return Object.hasOwn(shareProvisioners, metadata.annotations?.[volumeAnnotations.provisionedBy] ?? '')
+}
+
+/** undefined: it has no provisioner of shares. */
+export function shareKindOf(provisioner: string): NasShare['kind'] | undefined {
+  return Object.hasOwn(shareProvisioners, provisioner) ? shareProvisioners[provisioner] : undefined
+}
+
+/** undefined: the parameters of a class of this kind name a share. */
+export function shareClassProblem(
+  kind: NasShare['kind'],
+  parameters: NonNullable<StorageClass['parameters']>,
+): string | undefined {
+  const unknown = Object.keys(parameters).find((name) => !classParameters[kind].includes(name))
+  if (unknown !== undefined) return `invalid parameter "${unknown}" in storage class`
+  const { onDelete = 'retain', server = '', share = '', source = '' } = parameters
+  if (!onDeleteValues.some((value) => value === onDelete))
+    return `onDelete "${onDelete}" is not one of ${onDeleteValues.join(', ')}`
+  if (kind === 'smb' && onDelete !== 'retain')
+    return `onDelete "${onDelete}" is for NFS: a folder of an SMB share stays (retain)`
+  if (kind === 'smb') return /^\/\/[^/]+\/[^/]/.test(source) ? undefined : 'the parameter source is not //SERVER/SHARE'
+  if (server === '') return 'the parameter server is missing'
+  return share.startsWith('/') ? undefined : 'the parameter share is not an absolute path'
+}
+
+/** A folder on the share of a class beside those of claims, or why there is none. */
+export function folderOfClass(
+  {
+    provisioner,
+    parameters = {},
+    mountOptions = [],
+  }: Pick<StorageClass, 'provisioner' | 'parameters' | 'mountOptions'>,
+  folder: string,
+): NasShare | { readonly problem: string } {
+  const kind = shareKindOf(provisioner)
+  if (kind === undefined)
+    return { problem: `is not on a NAS: its provisioner is not ${Object.keys(shareProvisioners).join(' or ')}` }
+  const problem = shareClassProblem(kind, parameters)
+  if (problem !== undefined) return { problem: `cannot be used: ${problem}` }
+  const { server: nfsServer = '', share = '', source = '' } = parameters
+  const [, smbServer = '', smbPath = ''] = /^\/\/([^/]+)(\/.*)$/.exec(source) ?? []
+  const [server, path] = kind === 'nfs' ? [nfsServer, share] : [smbServer, smbPath]
+  const [name = '', namespace = ''] = secretParameters.map((parameter) => parameters[parameter])
+  if (name !== '' && (namespace === '' || `${name}${namespace}`.includes('$')))
+    return { problem: 'has a Secret for each claim: give its name and namespace without variables' }
+  const root = withoutEnd(path, '/')
+  return {
+    ...{ kind, server, root: root || '/', path: `${root}/${folder}` },
+    ...(mountOptions.length > 0 && { mountOptions }),
+    ...(name !== '' && { secret: { namespace, name } }),
+  }
 }
 
 /** What becomes of the folder of a volume on the share of a class. Without the annotation it stays. */

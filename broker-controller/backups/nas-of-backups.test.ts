@@ -1,13 +1,15 @@
 import { test } from 'tap'
 import { smbDriver } from '../../api/storage/shares.ts'
+import type { StorageClass } from '../../api/storage/storage-class.ts'
 import { aNode } from '../../api/testing/builders.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { placeText } from '../sessions/backup-place.ts'
 import { memoryStore } from '../store/memory-store.ts'
-import { aStoredVolume } from '../testing/volume-objects.ts'
+import { aStorageClass, aStoredVolume } from '../testing/volume-objects.ts'
 import { boundedStorage } from '../usage/storage-board.ts'
 import { backupPlace, expectBackupPlace } from './nas-of-backups.ts'
 
+const variable = (name: string) => `$${`{${name}}`}`
 const target = { volume: 'nas' }
 const secret = { namespace: 'storage', name: 'nas' }
 const nfs = { nfs: { server: '10.0.0.5', path: '/backups' } }
@@ -79,4 +81,47 @@ test('a volume that is not there, is not on a NAS, or that no node can mount has
     problem: 'no node that is ready can mount pv/nas: install the package nfs-common on one',
     waits: true,
   })
+})
+
+test('the folder of a class is on its share, where no claim can have one', async (t) => {
+  const needs = await fleet(undefined, { 'pi-1': ['nfs', 'smb'] })
+  const placeOf = async (name: string, made: Pick<StorageClass, 'provisioner'> & Partial<StorageClass>) => {
+    const { metadata: _, ...rest } = aStorageClass(name, made)
+    await needs.store.create('storageclasses', { ...rest, metadata: { name } })
+    return backupPlace({ storageClass: name }, 'pi-1', needs)
+  }
+  const parameters = { server: '10.0.0.5', share: '/export/', subDir: variable('pvc.name'), onDelete: 'trash' }
+  const nfsClass = { provisioner: 'bramble.dev/nfs', mountOptions: ['nfsvers=4.1'], parameters }
+  t.same(await placeOf('nas', nfsClass), {
+    ...{ node: 'pi-1', path: 'class/nas' },
+    nas: {
+      share: {
+        ...{ kind: 'nfs', server: '10.0.0.5', root: '/export', path: '/export/.bramble/backups' },
+        mountOptions: ['nfsvers=4.1'],
+      },
+    },
+  })
+  t.match(await placeOf('whole', { ...nfsClass, parameters: { ...parameters, share: '/' } }), {
+    nas: { share: { root: '/', path: '/.bramble/backups' } },
+  })
+  const smbParameters = (namespace: string) => ({
+    ...{ source: '//nas/fleet', 'csi.storage.k8s.io/node-stage-secret-name': 'nas' },
+    'csi.storage.k8s.io/node-stage-secret-namespace': namespace,
+  })
+  const data = { username: 'YWRh', password: 'eA==' }
+  await needs.store.create('secrets', { apiVersion: 'v1', kind: 'Secret', metadata: secret, data })
+  t.match(await placeOf('smb', { provisioner: 'bramble.dev/smb', parameters: smbParameters('storage') }), {
+    nas: {
+      share: { kind: 'smb', server: 'nas', root: '/fleet', path: '/fleet/.bramble/backups' },
+      secret: data,
+    },
+  })
+  const perClaim = { provisioner: 'bramble.dev/smb', parameters: smbParameters(variable('pvc.namespace')) }
+  const problems = [
+    [await placeOf('per-claim', perClaim), /"per-claim" for backups has a Secret for each claim/],
+    [await placeOf('local', { provisioner: 'bramble.dev/local-path' }), /"local" for backups is not on a NAS/],
+    [await placeOf('wrong', { provisioner: 'bramble.dev/nfs' }), /cannot be used: the parameter server is missing/],
+    [await backupPlace({ storageClass: 'none' }, undefined, needs), /"none" for backups does not exist/],
+  ] as const
+  for (const [found, problem] of problems) t.match(found, { problem, waits: false })
 })

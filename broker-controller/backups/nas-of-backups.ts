@@ -1,6 +1,6 @@
 /** Which node mounts the NAS of a folder for backups, and with which user. */
 import { type BackupTarget, targetText } from '../../api/backups/backup-target.ts'
-import { type NasShare, shareOfVolume } from '../../api/storage/shares.ts'
+import { folderOfClass, type NasShare, shareOfVolume } from '../../api/storage/shares.ts'
 import type { BackupPlace } from '../sessions/backup-place.ts'
 import type { Store } from '../store/store.ts'
 import type { StorageBoard } from '../usage/storage-board.ts'
@@ -14,6 +14,8 @@ export type BackupPlaceNeeds = {
 /** `waits`: it may be there later, without a person. */
 export type NoBackupPlace = { readonly problem: string; readonly waits: boolean }
 
+/** On the share of a class, beside the folders of claims, which have no names that begin with a dot. */
+const folderOnClass = '.bramble/backups'
 const packages: { readonly [kind in NasShare['kind']]: string } = { nfs: 'nfs-common', smb: 'cifs-utils' }
 
 /** `near`: the node that mounts the NAS if it can. The user of the NAS is read now. */
@@ -22,14 +24,10 @@ export async function backupPlace(
   near: string | undefined,
   { store, storage }: BackupPlaceNeeds,
 ): Promise<BackupPlace | NoBackupPlace> {
-  if (!('volume' in target)) return target
+  if ('node' in target) return target
   const path = targetText(target)
-  const volume = await store.get('persistentvolumes', { namespace: '', name: target.volume })
-  const share = volume && shareOfVolume(volume)
-  if (share === undefined) {
-    const what = volume === undefined ? 'does not exist' : 'is not on a NAS: it has neither nfs nor an SMB share'
-    return { problem: `the PersistentVolume "${target.volume}" for backups ${what}`, waits: false }
-  }
+  const share = await shareOfTarget(target, store)
+  if ('problem' in share) return { problem: share.problem, waits: false }
   const { items } = await store.list('nodes')
   const able = items
     .filter(({ status }) => status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True'))
@@ -52,6 +50,24 @@ export async function backupPlace(
     ...(domain !== undefined && { domain }),
   }
   return { node, path, nas: { share: mounted, secret: user } }
+}
+
+async function shareOfTarget(
+  target: Exclude<BackupTarget, { readonly node: string }>,
+  store: BackupPlaceNeeds['store'],
+): Promise<NasShare | { readonly problem: string }> {
+  if ('volume' in target) {
+    const volume = await store.get('persistentvolumes', { namespace: '', name: target.volume })
+    const share = volume && shareOfVolume(volume)
+    if (share !== undefined) return share
+    const what = volume === undefined ? 'does not exist' : 'is not on a NAS: it has neither nfs nor an SMB share'
+    return { problem: `the PersistentVolume "${target.volume}" for backups ${what}` }
+  }
+  const name = target.storageClass
+  const storageClass = await store.get('storageclasses', { namespace: '', name })
+  const share = storageClass && folderOfClass(storageClass, folderOnClass)
+  if (share !== undefined && !('problem' in share)) return share
+  return { problem: `the StorageClass "${name}" for backups ${share === undefined ? 'does not exist' : share.problem}` }
 }
 
 /** Rejects with the reason where there is none. */

@@ -74,10 +74,10 @@ test('a folder that cannot be read does not hide the others', async (t) => {
   t.match(problems, [
     'pi-2:/mnt: node "pi-2" is not connected',
     'pv/nas: the PersistentVolume "nas" for backups does not exist',
-    /^"wrong" is neither NODE:PATH/,
+    /^"wrong" is not NODE:PATH/,
   ])
 })
 
 test('a folder that is given must be one', async (t) => {
-  await t.rejects(fleetBackups('/mnt', await needs({})), { reason: 'BadRequest', message: /is neither NODE:PATH/ })
+  await t.rejects(fleetBackups('/mnt', await needs({})), { reason: 'BadRequest', message: /is not NODE:PATH/ })
 })

@@ -29,7 +29,7 @@ const mostFolders = 16
 /** Each has a MAC to check. */
 const rowsInTurn = 32
 
-/** `at`: `NODE:PATH` or `pv/NAME` of the folder; undefined: all that are known. Throws the ApiError of a refusal. */
+/** `at`: `NODE:PATH`, `pv/NAME` or `class/NAME` of the folder; undefined: all that are known. Throws the ApiError of a refusal. */
 export async function fleetBackups(at: string | undefined, needs: FleetBackupsNeeds): Promise<FleetBackups> {
   const { sessions, backupKeys, clock, store } = needs
   const keys = await backupKeys()

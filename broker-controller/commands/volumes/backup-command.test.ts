@@ -106,7 +106,7 @@ test('folder, mode, schedule and rule are annotations', async (t) => {
 })
 
 test('what cannot be is refused before anything is written', async (t) => {
-  t.match(wishProblem({ ...wish, to: '/mnt' }), /^--to: .* is neither NODE:PATH/)
+  t.match(wishProblem({ ...wish, to: '/mnt' }), /^--to: .* is not NODE:PATH/)
   t.match(wishProblem({ ...wish, schedule: 'daily' }), /^--schedule: expected exactly 5 fields/)
   t.match(wishProblem({ ...wish, keep: '3' }), /^--keep: /)
   t.equal(wishProblem({ to: 'pi-2:/mnt', stops: true, schedule: '', keep: 'last=1', bytesPerSecond: 1 }), undefined)
@@ -126,6 +126,7 @@ test('a backup is found by its name, its place, or the latest of its claim', asy
   t.same(backupSubject('default/db'), { at: undefined, name: 'default/db' })
   t.same(backupSubject('pi-2:/mnt/backup/default_db_1'), { at: 'pi-2:/mnt/backup', name: 'default_db_1' })
   t.same(backupSubject('pv/nas/default_db_1'), { at: 'pv/nas', name: 'default_db_1' })
+  t.same(backupSubject('class/nas/default_db_1'), { at: 'class/nas', name: 'default_db_1' })
   t.same(backupSubject('pv/db'), { at: undefined, name: 'pv/db' }, 'a claim of a namespace')
   const all = { backups: [{ ...backup, name: 'default_db_2' }, backup], problems: ['pi-3:/x: it is away'] }
   t.match(chosenBackup('default_db_1', all), { name: 'default_db_1' })

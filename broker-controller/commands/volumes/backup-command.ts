@@ -1,6 +1,6 @@
 /** `volumes backup`, `backups` and `restore`: the controller does it; the commands ask, and watch. */
 import { backupKeep } from '../../../api/backups/backup-retention.ts'
-import { backupTarget } from '../../../api/backups/backup-target.ts'
+import { backupTarget, isInsideNas } from '../../../api/backups/backup-target.ts'
 import type { FleetBackup, FleetBackups } from '../../../api/backups/fleet-backups.ts'
 import {
   backupKeepAnnotation,
@@ -122,11 +122,10 @@ export function backupsTable({ backups, problems }: FleetBackups): string {
   return `${textTable([head, ...rows].map((row) => row.map(printable)))}${wrong.map(printable).join('')}${notes}`
 }
 
-/** `NODE:PATH/NAME`, `pv/VOLUME/NAME`, a name, or a claim, whose latest backup is meant. `at`: where to look; undefined: everywhere. */
+/** `NODE:PATH/NAME`, `pv/VOLUME/NAME`, `class/CLASS/NAME`, a name, or a claim, whose latest backup is meant. `at`: where to look; undefined: everywhere. */
 export function backupSubject(subject: string): { readonly at: string | undefined; readonly name: string } {
   const slash = subject.lastIndexOf('/')
-  const isOnNas = subject.startsWith('pv/') && slash > 'pv/'.length
-  if (!isOnNas && !subject.includes(':')) return { at: undefined, name: subject }
+  if (!isInsideNas(subject) && !subject.includes(':')) return { at: undefined, name: subject }
   return { at: subject.slice(0, slash), name: subject.slice(slash + 1) }
 }
 

@@ -1,10 +1,9 @@
 /** What the provisioners of shares do for a claim that asks one for a volume: a folder of its own on the share. Pure. */
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import {
-  type NasShare,
   onDeleteAnnotation,
-  onDeleteValues,
-  shareProvisioners,
+  shareClassProblem,
+  shareKindOf,
   shareRootAnnotation,
   smbDriver,
   storeAnnotation,
@@ -15,14 +14,6 @@ import { withoutEnd } from '../../../api/text/without-end.ts'
 import type { StoredClaim } from './bind-writes.ts'
 import type { ProvisionFacts, ProvisionPlan } from './local-provision-plan.ts'
 
-/** As the parameters of csi-driver-nfs and csi-driver-smb. */
-const parametersOf: { readonly [Kind in NasShare['kind']]: readonly string[] } = {
-  nfs: ['server', 'share', 'subDir', 'onDelete'],
-  smb: [
-    ...['source', 'subDir', 'onDelete', 'csi.storage.k8s.io/node-stage-secret-name'],
-    'csi.storage.k8s.io/node-stage-secret-namespace',
-  ],
-}
 const longestFolder = 512
 
 type Parameters = { readonly [name: string]: string }
@@ -35,12 +26,12 @@ export function planShareProvision(
 ): ProvisionPlan {
   const { annotations = {}, deletionTimestamp } = claim.metadata
   const provisioner = annotations[volumeAnnotations.provisioner] ?? ''
-  const kind = Object.hasOwn(shareProvisioners, provisioner) ? shareProvisioners[provisioner] : undefined
+  const kind = shareKindOf(provisioner)
   if (kind === undefined || deletionTimestamp !== undefined || claim.spec?.volumeName) return { plan: 'nothing' }
   if (storageClass?.provisioner !== provisioner) return { plan: 'nothing' }
   const refuse = (message: string): ProvisionPlan => ({ plan: 'refuse', message, chooseAgain: false })
   const { parameters = {} } = storageClass
-  const problem = claimProblem(provisioner, claim) ?? parameterProblem(kind, parameters)
+  const problem = claimProblem(provisioner, claim) ?? shareClassProblem(kind, parameters)
   if (problem !== undefined) return refuse(problem)
   const folder = folderFor(claim, parameters['subDir'])
   if (!isFolder(folder)) return refuse(`the subDir ${JSON.stringify(folder)} is not a folder below the share`)
@@ -56,19 +47,6 @@ function claimProblem(provisioner: string, { spec = {} }: StoredClaim): string |
   }
   if (spec.selector !== undefined) return 'claim.Spec.Selector is not supported'
   return spec.volumeMode === 'Block' ? 'volumes of a share are folders: volumeMode Block is not supported' : undefined
-}
-
-function parameterProblem(kind: NasShare['kind'], parameters: Parameters): string | undefined {
-  const unknown = Object.keys(parameters).find((name) => !parametersOf[kind].includes(name))
-  if (unknown !== undefined) return `invalid parameter "${unknown}" in storage class`
-  const { onDelete = 'retain', server = '', share = '', source = '' } = parameters
-  if (!onDeleteValues.some((value) => value === onDelete))
-    return `onDelete "${onDelete}" is not one of ${onDeleteValues.join(', ')}`
-  if (kind === 'smb' && onDelete !== 'retain')
-    return `onDelete "${onDelete}" is for NFS: a folder of an SMB share stays (retain)`
-  if (kind === 'smb') return /^\/\/[^/]+\/[^/]/.test(source) ? undefined : 'the parameter source is not //SERVER/SHARE'
-  if (server === '') return 'the parameter server is missing'
-  return share.startsWith('/') ? undefined : 'the parameter share is not an absolute path'
 }
 
 function folderFor(claim: StoredClaim, subDir: string | undefined): string {

@@ -49,9 +49,11 @@ async function aMachine(t: Test) {
   const pools = volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') })
   const state = { room: huge }
   const held: MountedShare[] = []
+  const mounted: MountedShare[] = []
   const shares = {
     async hold(share: MountedShare) {
       held.push(share)
+      mounted.push(share)
       const release = async () => void held.splice(held.indexOf(share), 1)
       return { path: target, release }
     },
@@ -129,6 +131,7 @@ async function aMachine(t: Test) {
     folder,
     target,
     held,
+    mounted,
     state,
     backups,
     read,
@@ -258,6 +261,25 @@ test('a folder of a NAS is mounted for each session, with the user of its Secret
     message: /has a line break/,
   })
   t.same(machine.held, [], 'also after it has failed')
+})
+
+test('only a backup makes the folder of a class on its share', { skip }, async (t) => {
+  const machine = await aMachine(t)
+  const share = { kind: 'nfs' as const, server: 'nas', path: '/export/.bramble/backups', root: '/export' }
+  const folder = { path: 'class/nas', nas: { share } }
+  const copy = await machine.read({ id: '00000001' })
+  let during: readonly MountedShare[] = []
+  const all = pieces(copy.archive)
+  const next = async () => {
+    during = [...machine.held]
+    return all()
+  }
+  await machine.store(copy, { id: '00000001', next, ...folder })
+  t.same(during, [share])
+  machine.mounted.length = 0
+  await machine.list(folder)
+  const { root: _, ...bare } = share
+  t.same(machine.mounted, [bare], 'a list of it does not')
 })
 
 test('others of the claim go by the rule, never the base of one that stays', { skip }, async (t) => {

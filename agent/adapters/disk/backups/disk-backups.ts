@@ -80,7 +80,7 @@ export function diskBackups({
       }),
     store: (wanted, incoming, signal) =>
       alone(`to ${wanted.uid}`, () =>
-        inFolder(wanted, shares, (folderOf) => stored(wanted, folderOf, incoming, signal)),
+        inFolder({ ...wanted, isMade: true }, shares, (folderOf) => stored(wanted, folderOf, incoming, signal)),
       ),
     list: (wanted, send, signal) =>
       inFolder(wanted, shares, async (folderOf) => {
@@ -101,17 +101,17 @@ const noShares: Pick<ShareMounter, 'hold'> = {
   },
 }
 
-/** A folder of a NAS is mounted as long as the work lasts. */
+/** A folder of a NAS is mounted as long as the work lasts. `isMade`: it is made on its share if it is not there. */
 async function inFolder<T>(
-  { path, nas }: FolderOfBackups,
+  { path, nas, isMade = false }: FolderOfBackups & { readonly isMade?: boolean },
   shares: Pick<ShareMounter, 'hold'>,
   work: (folderOf: FolderOf) => Promise<T>,
 ): Promise<T> {
   if (nas === undefined) return await work((signal) => backupFolder(path, signal))
-  const { secret: _, root: __, ...share } = nas.share
+  const { secret: _, root, ...share } = nas.share
   const user = nas.secret && shareUser(definedOnly(nas.secret))
   if (user !== undefined && 'ok' in user) throw new VolumeError(user.message)
-  const held = await shares.hold({ ...share, ...(user && { user }) })
+  const held = await shares.hold({ ...share, ...(isMade && root !== undefined && { root }), ...(user && { user }) })
   try {
     return await work((signal) => backupFolder(path, signal, held.path))
   } finally {

@@ -32,13 +32,19 @@ export interface ShareMounter {
   mount(path: string, uid: string, share: MountedShare): Promise<void>
   /** Mounts a share during the work, aside, for the volume `uid`. `path`: where. */
   during(uid: string, share: MountedShare, work: (path: string) => Promise<void>): Promise<void>
-  /** Mounts a share aside until it is released, which resolves also if the server does not answer. */
+  /** Mounts a share aside until it is released, which resolves also if the server does not answer. No record remembers a folder that it makes. */
   hold(share: MountedShare): Promise<HeldShare>
 }
 
 export type HeldShare = { readonly path: string; release(): Promise<void> }
 
 const longestOutput = 1_000
+
+type MakeFolder = (
+  uid: string,
+  made: { readonly root: MountedShare; readonly folder: string },
+  options: readonly string[],
+) => Promise<void>
 
 export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
   const { folder, remote, probe = serverProbe(), deadlineMs = 30_000 } = needs
@@ -53,13 +59,14 @@ export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
     await withCredentials(join(folder, 'credentials', safeUID(uid)), share.user, (options) => work(mount, options))
   }
 
-  const mountShare: ShareMounter['mount'] = (path, uid, share) =>
+  /** `make`: its folder on the share, where it has one of its own that is not there. */
+  const mountMade = (path: string, uid: string, share: MountedShare, make: MakeFolder) =>
     reached(uid, share, async (mount, options) => {
       const failure = await attempt(path, mount, options)
       if (failure === undefined) return
       const made = madeFolder(share)
       if (made === undefined || !/No such file or directory/.test(failure.message)) throw failure
-      await makeFolder(uid, made, options)
+      await make(uid, made, options)
       const second = await attempt(path, mount, options)
       if (second !== undefined) throw second
     })
@@ -80,11 +87,7 @@ export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
    * At the first mount. A folder beside it on the share remembers that it was made: later it is missing, and an empty one would look like
    * lost data. Every step is held open, as pods that have the whole share could put a link there.
    */
-  const makeFolder = (
-    uid: string,
-    { root, folder: made }: { readonly root: MountedShare; readonly folder: string },
-    options: readonly string[],
-  ) =>
+  const makeFolder: MakeFolder = (uid, { root, folder: made }, options) =>
     aside(uid, root, options, async (point) => {
       const { path } = point
       const record = join('.bramble', 'volumes', safeUID(uid))
@@ -114,16 +117,13 @@ export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
     }
   }
 
-  const hold = holder(join(folder, 'held'), (name, path, share) =>
-    reached(name, share, async (mount, options) => {
-      const failure = await attempt(path, mount, options)
-      if (failure !== undefined) throw failure
-    }),
-  )
+  const makeBare: MakeFolder = (uid, made, options) =>
+    aside(uid, made.root, options, async (point) => (await remote.hold(point, point.path, made.folder)).release())
+  const hold = holder(join(folder, 'held'), (name, path, share) => mountMade(path, name, share, makeBare))
 
   return {
     hold,
-    mount: mountShare,
+    mount: (path, uid, share) => mountMade(path, uid, share, makeFolder),
     during: (uid, share, work) =>
       reached(uid, share, (_, options) => aside(uid, share, options, ({ path }) => work(path))),
   }

@@ -88,6 +88,24 @@ test('shares of a NAS', { skip }, async (t) => {
     t.same(await readdir(join(failing.folder, 'held')), [])
   })
 
+  t.test('a folder for backups is made on its share, without a record, and not through a link', async (t) => {
+    const { needs, server, folder } = await exported(t)
+    const mounter = shareMounter(needs)
+    const share: MountedShare = { ...nfs, path: '/export/.bramble/backups', root: '/export' }
+    await t.rejects(mounter.hold({ ...nfs, path: '/export/.bramble/backups' }), { message: /No such file/ })
+    const held = await mounter.hold(share)
+    await writeFile(join(held.path, 'file'), '')
+    t.same(mountsAt(await mountPoints(), join(folder, 'roots')), [], 'the whole share is not left mounted')
+    await held.release()
+    t.same(await readdir(join(server, '.bramble/backups')), ['file'])
+    t.same(await readdir(join(server, '.bramble')), ['backups'])
+    await rm(join(server, '.bramble'), { recursive: true })
+    await symlink('/etc', join(server, '.bramble'))
+    await t.rejects(mounter.hold(share), { message: /leads out of the volume/ })
+    await t.rejects(stat('/etc/backups'), { code: 'ENOENT' })
+    t.same(mountsAt(await mountPoints(), folder), [])
+  })
+
   t.test('the password is in a file for root alone, which exists during the mount only', async (t) => {
     const cifs = `file=\${4##*credentials=}; { cat "$file"; stat --format=%a "$file"; } > FOLDER/seen; ${asTmpfs}`
     const { folder, mounts } = await shares(t, { 'mount.cifs': cifs })
