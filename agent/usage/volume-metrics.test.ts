@@ -41,7 +41,7 @@ test('a claim of a driver has what its driver states, once for all its pods', as
     { podUID: 'b', ...one },
     { podUID: 'b', volume: 'inline', bytes },
   ]
-  const text = [...metricsText(volumeMetrics({ pools: [], volumes: [], drivers }))].join('')
+  const text = [...metricsText(volumeMetrics({ pools: [], volumes: [], trash: [], drivers }))].join('')
   const labels = '{namespace="shop",persistentvolumeclaim="data"}'
   for (const [name, value] of [
     ['capacity_bytes', 100],
