@@ -18,9 +18,16 @@ type Wrong = {
 
 const nodeParts = '(node|eviction|pods|shutdown|health|usage|sessions|network|updates)'
 const fleetParts = '(broker|controllers|scheduler|apiserver)'
-/** Parts of the controller that clients of the fleet may use: its API, the store to read, usage figures, and what is wrong with nodes and volumes. */
-const openToClients =
-  '(apiserver/(?!http/)|store/(informer|revocations|store)\\.ts$|usage/|controllers/(node-lifecycle/(link-suspicion|zones)|volumes/fill-level)\\.ts$)'
+/** Parts of the controller that clients of the fleet may use: its API, the store to read, usage figures, images of cards, and the state of nodes, volumes and rollouts. */
+const openToClients = `(${[
+  'apiserver/(?!http/)',
+  'cards/(card-files|imager-manifest)\\.ts$|cards/offered/',
+  'controllers/node-lifecycle/(link-suspicion|zones)\\.ts$',
+  'controllers/rollouts/(node-facts|release-out-of-turn|rollout-object)\\.ts$',
+  'controllers/volumes/fill-level\\.ts$',
+  'store/(informer|revocations|store)\\.ts$',
+  'usage/',
+].join('|')})`
 const wrong: readonly Wrong[] = [
   { from: /^api\//, to: /^(?!api\/|typebox)/, why: 'api/ is words only: it imports nothing but TypeBox' },
   { from: /^daemon\//, to: /^(?!daemon\/|api\/|node:|yaml$|unix-dgram$)/, why: 'daemon/ imports api/ and Node' },

@@ -6,7 +6,7 @@ import { type OwnershipGraph, waitsForDependents } from './ownership-graph.ts'
 
 export type ExtensionOwner = {
   readonly owner: OwnerReference
-  /** Of the dependent; undefined: it is in none. */
+  /** That of the dependent; undefined: it is in none. */
   readonly namespace: string | undefined
   readonly graph: Pick<OwnershipGraph, 'extensionItem'>
   readonly objects: Pick<ExtensionObjects, 'kindOf' | 'get'>
