@@ -10,12 +10,17 @@ import { useLoaded, useMay } from './hooks.ts'
 const onMap = { resource: 'configmaps', namespace: rolloutKey.namespace, name: rolloutKey.name }
 /** The controller decides when nodes report, at most once a second. */
 const everySeconds = 15
+/** As a list: that there is no rollout is not an error. */
+const listPath = `/api/v1/namespaces/${rolloutKey.namespace}/configmaps?fieldSelector=metadata.name%3D${rolloutKey.name}`
+
+type ConfigMaps = { readonly items: readonly ConfigMap[] }
 
 export function RolloutNotice() {
   const now = useNow()
-  const mayRead = useMay({ verb: 'get', ...onMap })
-  const { value } = useLoaded<ConfigMap>(mayRead ? rolloutPath : undefined, Math.floor(now / everySeconds))
-  const view = value && rolloutView(value)
+  const mayRead = useMay({ verb: 'list', ...onMap })
+  const { value } = useLoaded<ConfigMaps>(mayRead ? listPath : undefined, Math.floor(now / everySeconds))
+  const map = value?.items[0]
+  const view = map && rolloutView(map)
   return view === undefined ? null : <Notice view={view} />
 }
 
