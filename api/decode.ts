@@ -74,18 +74,24 @@ function objectReader({ properties = {}, required: mandatory = [] }: Keywords): 
   const fields = new Map(Object.entries(properties).map(([name, schema]) => [name, readerOf(schema)]))
   return (value, field, notes) => {
     if (!isObject(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
+    const { problems } = notes
     const result: { [name: string]: unknown } = {}
     for (const name of Object.keys(value)) {
-      if (isFull(notes)) return undefined
+      // Not by `isFull`: the agent interprets JavaScript, where a call for each field costs more than what it does.
+      if (problems.length >= mostProblems) return undefined
       const reader = fields.get(name)
       const item = value[name]
       if (reader === undefined) noteUnknown(notes, fieldWithin(field, name))
       else if (item !== null && item !== undefined) result[name] = reader(item, fieldWithin(field, name), notes)
     }
-    for (const name of mandatory) {
-      if (!Object.hasOwn(result, name)) notes.problems.push(required(fieldWithin(field, name)))
-    }
+    noteMissing(result, mandatory, field, notes)
     return result
+  }
+}
+
+function noteMissing(found: object, mandatory: readonly string[], field: string, notes: ReadNotes): void {
+  for (const name of mandatory) {
+    if (!Object.hasOwn(found, name)) notes.problems.push(required(fieldWithin(field, name)))
   }
 }
 
@@ -203,17 +209,20 @@ function valueReader(schema: TSchema): Reader {
   const isUsual = usualValues(schema)
   return (value, field, notes) => {
     if (plain !== undefined ? typeof value === plain : isUsual(value) || Check(schema, value)) return value
-    if (words.length > 0 && words.every((word) => typeof word === 'string')) {
-      return refuse(
-        notes,
-        typeof value === 'string' ? notSupported(field, value, words) : typeInvalid(field, value, 'text'),
-      )
-    }
-    if (type === undefined || !isOfType(value, type)) {
-      return refuse(notes, typeInvalid(field, value, typeNames[type ?? ''] ?? 'an integer or text'))
-    }
-    return refuse(notes, invalid(field, value, limitsOf(schema)))
+    return refuse(notes, valueProblem(schema, words, value, field))
   }
+}
+
+/** `words`: those that the schema allows; none if it does not list them. */
+function valueProblem(schema: TSchema, words: readonly unknown[], value: unknown, field: string): Problem {
+  const { type } = keywordsOf(schema)
+  if (words.length > 0 && words.every((word) => typeof word === 'string')) {
+    return typeof value === 'string' ? notSupported(field, value, words) : typeInvalid(field, value, 'text')
+  }
+  if (type === undefined || !isOfType(value, type)) {
+    return typeInvalid(field, value, typeNames[type ?? ''] ?? 'an integer or text')
+  }
+  return invalid(field, value, limitsOf(schema))
 }
 
 /**

@@ -50,6 +50,22 @@ type ObjectList = (typeof lists)[number]
 
 const NamedSchema = object({ metadata: ObjectMetaSchema })
 
+/** One list of objects; `names`: of those that are understood and have a name. */
+function readItems(list: ObjectList, items: readonly unknown[], itemNames: readonly string[] | undefined) {
+  const [understood, names, misread]: [unknown[], string[], Misread[]] = [[], [], []]
+  for (const [index, item] of items.entries()) {
+    const name = itemNames?.[index]
+    const usable = understoodOf(list, item)
+    if ('misread' in usable) {
+      misread.push({ ...usable.misread, ...(name !== undefined && { content: name }) })
+      continue
+    }
+    understood.push(usable.item)
+    if (name !== undefined) names.push(name)
+  }
+  return { understood, names, misread }
+}
+
 /**
  * Strict in all but single objects: those need only their identity. A pod that is to be removed need not be valid
  * otherwise; it is returned without its containers.
@@ -64,20 +80,10 @@ export function decodeDesired(input: unknown): Decoded<Desired> {
   for (const one of lists) {
     const items = input[one.field]
     if (!Array.isArray(items)) continue
-    const names = namesIn(input, one.field, items.length)
-    const understood: unknown[] = []
-    const understoodNames: string[] = []
-    for (const [index, item] of items.entries()) {
-      const name = names?.[index]
-      const usable = understoodOf(one, item)
-      if ('misread' in usable) misread.push({ ...usable.misread, ...(name !== undefined && { content: name }) })
-      else {
-        understood.push(usable.item)
-        if (name !== undefined) understoodNames.push(name)
-      }
-    }
-    found[one.field] = understood
-    kept[one.field] = understoodNames
+    const read = readItems(one, items, namesIn(input, one.field, items.length))
+    found[one.field] = read.understood
+    kept[one.field] = read.names
+    misread.push(...read.misread)
   }
   const named = input['names'] === undefined ? {} : { names: kept }
   const rest = decode(DesiredSchema, { ...input, ...found, ...named })

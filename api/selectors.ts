@@ -227,21 +227,29 @@ function takeSet(tokens: readonly string[], open: number, key: string, operator:
 function requirementProblem({ key, operator, values }: Requirement): string | undefined {
   const keyProblem = labelKeyProblem(key)
   if (keyProblem !== undefined) return `key ${shown(key)}: ${keyProblem}`
-  if ((operator === 'Exists' || operator === 'DoesNotExist') && values.length > 0) {
-    return `key ${shown(key)}: ${operator} takes no values`
-  }
-  if ((operator === 'In' || operator === 'NotIn') && values.length === 0) {
-    return `key ${shown(key)}: ${operator} needs values`
-  }
-  if (operator === 'Gt' || operator === 'Lt') {
-    const number = values.length === 1 && /^[+-]?\d+$/.test(values[0] ?? '')
-    return number ? undefined : `key ${shown(key)}: ${operator} needs one integer`
-  }
+  const countProblem = valuesProblem(operator, values)
+  if (countProblem !== undefined) return `key ${shown(key)}: ${operator} ${countProblem}`
+  if (operator === 'Gt' || operator === 'Lt') return undefined
   for (const value of values) {
     const problem = labelValueProblem(value)
     if (problem !== undefined) return `value ${shown(value)}: ${problem}`
   }
   return undefined
+}
+
+/** What the operator needs beside its key. */
+function valuesProblem(operator: Requirement['operator'], values: readonly string[]): string | undefined {
+  switch (operator) {
+    case 'Exists':
+    case 'DoesNotExist':
+      return values.length > 0 ? 'takes no values' : undefined
+    case 'In':
+    case 'NotIn':
+      return values.length === 0 ? 'needs values' : undefined
+    case 'Gt':
+    case 'Lt':
+      return values.length === 1 && /^[+-]?\d+$/.test(values[0] ?? '') ? undefined : 'needs one integer'
+  }
 }
 
 function meets({ operator, values }: Requirement, value: string | undefined): boolean {

@@ -125,8 +125,7 @@ function rangeOf(text: string, bounds: Bounds): { readonly values: readonly numb
   const [low = '', high, ...others] = range.split('-')
   const isStar = low === '*' || low === '?'
   if (!isStar && others.length > 0) throw new RangeError(`too many hyphens: ${text}`)
-  const start = isStar ? bounds.min : numberOrName(low, bounds)
-  const stop = isStar ? bounds.max : high === undefined ? start : numberOrName(high, bounds)
+  const [start, stop] = isStar ? [bounds.min, bounds.max] : namedRange(low, high, bounds)
   if (more.length > 0) throw new RangeError(`too many slashes: ${text}`)
   const every = step === undefined ? 1 : numberOf(step)
   const end = step !== undefined && high === undefined ? bounds.max : stop
@@ -136,6 +135,11 @@ function rangeOf(text: string, bounds: Bounds): { readonly values: readonly numb
   if (every === 0) throw new RangeError(`step of range should be a positive number: ${text}`)
   const values = Array.from({ length: Math.floor((end - start) / every) + 1 }, (_, index) => start + index * every)
   return { values, star: isStar && every === 1 }
+}
+
+function namedRange(low: string, high: string | undefined, bounds: Bounds): readonly [number, number] {
+  const start = numberOrName(low, bounds)
+  return [start, high === undefined ? start : numberOrName(high, bounds)]
 }
 
 function numberOrName(text: string, { min, names = [] }: Bounds): number {
@@ -160,7 +164,8 @@ function numberOf(text: string): number {
 }
 
 function calendarSchedule(fields: Fields, zone: TimeZone): Schedule {
-  const next = (afterMs: number) => (canOccur(fields) ? nextMoment(fields, zone, afterMs) : undefined)
+  const steps = fieldSteps(fields, zone)
+  const next = (afterMs: number) => (canOccur(fields) ? nextMoment(steps, zone, afterMs) : undefined)
   return {
     next,
     /** By halves: years of minutes cost some thirty steps. */
@@ -188,63 +193,81 @@ function canOccur({ minute, hour, dayOfMonth, month, dayOfWeek }: Fields): boole
   return dayOfMonth.star || dayOfWeek.star ? hasDay && hasWeekday : hasDay || hasWeekday
 }
 
+/** One field of the schedule, and how the moment moves until it matches. */
+type FieldStep = {
+  readonly matches: (at: number) => boolean
+  /** The first moment with the present value of the field. */
+  readonly floor: (at: number) => number
+  readonly next: (at: number) => number
+  /** `next` arrived at the first value of the field: the larger fields are matched again. */
+  readonly wraps: (at: number) => boolean
+}
+
+/** From the month down to the second, which is always 0. */
+function fieldSteps(fields: Fields, zone: TimeZone): readonly FieldStep[] {
+  const { fieldsAt } = zone
+  const startOf = (unit: 'month' | 'day' | 'hour') => (at: number) => {
+    const { year, month, day, hour } = fieldsAt(at)
+    return zone.instantOf(year, month, unit === 'month' ? 1 : day, unit === 'hour' ? hour : 0)
+  }
+  return [
+    {
+      matches: (at) => fields.month.values.has(fieldsAt(at).month),
+      floor: startOf('month'),
+      next(at) {
+        const { year, month, day, hour, minute, second } = fieldsAt(at)
+        return zone.instantOf(year, month + 1, day, hour, minute, second)
+      },
+      wraps: (at) => fieldsAt(at).month === 1,
+    },
+    {
+      matches: (at) => matchesDay(fields, zone, at),
+      floor: startOf('day'),
+      next: (at) => nextDay(zone, at),
+      wraps: (at) => fieldsAt(at).day === 1,
+    },
+    {
+      matches: (at) => fields.hour.values.has(fieldsAt(at).hour),
+      floor: startOf('hour'),
+      next: (at) => at + hourMs,
+      wraps: (at) => fieldsAt(at).hour === 0,
+    },
+    {
+      matches: (at) => fields.minute.values.has(fieldsAt(at).minute),
+      floor: (at) => Math.floor(at / minuteMs) * minuteMs,
+      next: (at) => at + minuteMs,
+      wraps: (at) => fieldsAt(at).minute === 0,
+    },
+    {
+      matches: (at) => fieldsAt(at).second === 0,
+      floor: (at) => at,
+      next: (at) => at + (60 - fieldsAt(at).second) * secondMs,
+      wraps: () => true,
+    },
+  ]
+}
+
 /**
  * The rules of SpecSchedule.Next (robfig/cron v3, spec.go): fields are matched from the month down, and a change of the
  * offset within a day moves the hours that follow. A time that the zone skips is not made up for.
  */
-function nextMoment(fields: Fields, zone: TimeZone, afterMs: number): number | undefined {
-  const { minute, hour, month } = fields
+function nextMoment(steps: readonly FieldStep[], zone: TimeZone, afterMs: number): number | undefined {
   let at = (Math.floor(afterMs / secondMs) + 1) * secondMs
-  let isReset = false
   const lastYear = zone.fieldsAt(at).year + yearsAhead
-  const startOf = (unit: 'month' | 'day' | 'hour') => {
-    if (isReset) return
+  /** The smaller fields begin again once, at the first change. */
+  let isReset = false
+  for (let index = 0; ; ) {
+    const step = steps[index]
+    if (step === undefined) return at
+    if (step.matches(at)) {
+      index++
+      continue
+    }
+    at = step.next(isReset ? at : step.floor(at))
     isReset = true
-    const { year, month: present, day, hour: hours } = zone.fieldsAt(at)
-    at = zone.instantOf(year, present, unit === 'month' ? 1 : day, unit === 'hour' ? hours : 0)
-  }
-  const truncate = (unitMs: number) => {
-    if (isReset) return
-    isReset = true
-    at = Math.floor(at / unitMs) * unitMs
-  }
-
-  for (;;) {
+    if (!step.wraps(at)) continue
     if (zone.fieldsAt(at).year > lastYear) return undefined
-    let wraps = false
-    while (!month.values.has(zone.fieldsAt(at).month)) {
-      startOf('month')
-      const { year, month: present, day, hour: hours, minute: past, second } = zone.fieldsAt(at)
-      at = zone.instantOf(year, present + 1, day, hours, past, second)
-      if (zone.fieldsAt(at).month === 1) wraps = true
-      if (wraps) break
-    }
-    if (wraps) continue
-    while (!matchesDay(fields, zone, at)) {
-      startOf('day')
-      at = nextDay(zone, at)
-      if (zone.fieldsAt(at).day === 1) wraps = true
-      if (wraps) break
-    }
-    if (wraps) continue
-    while (!hour.values.has(zone.fieldsAt(at).hour)) {
-      startOf('hour')
-      at += hourMs
-      if (zone.fieldsAt(at).hour === 0) wraps = true
-      if (wraps) break
-    }
-    if (wraps) continue
-    while (!minute.values.has(zone.fieldsAt(at).minute)) {
-      truncate(minuteMs)
-      at += minuteMs
-      if (zone.fieldsAt(at).minute === 0) wraps = true
-      if (wraps) break
-    }
-    if (wraps) continue
-    const { second } = zone.fieldsAt(at)
-    if (second === 0) return at
-    isReset = true
-    at += (60 - second) * secondMs
+    index = 0
   }
 }
 

@@ -199,6 +199,16 @@ function finishedProblems({ old, now, status, differs }: StatusFacts): readonly 
   return problems
 }
 
+function parsedIndexProblems(
+  field: 'completedIndexes' | 'failedIndexes',
+  indexes: string,
+  completions: number,
+): readonly Problem[] {
+  const checked = checkIndexes(indexes, completions)
+  if (!('problem' in checked)) return []
+  return [invalid(`status.${field}`, indexes, `error parsing ${field}: ${checked.problem}`)]
+}
+
 function indexProblems({ now: { spec }, status, differs }: StatusFacts): readonly Problem[] {
   const { completedIndexes = '', failedIndexes } = status
   const { completions, backoffLimitPerIndex } = spec
@@ -206,16 +216,10 @@ function indexProblems({ now: { spec }, status, differs }: StatusFacts): readonl
   const problems: Problem[] = []
   const [isCompletedNew, isFailedNew] = [differs('completedIndexes'), differs('failedIndexes')]
   if (isCompletedNew && completions !== undefined) {
-    const checked = checkIndexes(completedIndexes, completions)
-    if ('problem' in checked) {
-      problems.push(invalid(completed, completedIndexes, `error parsing completedIndexes: ${checked.problem}`))
-    }
+    problems.push(...parsedIndexProblems('completedIndexes', completedIndexes, completions))
   }
   if (isFailedNew && completions !== undefined && backoffLimitPerIndex !== undefined && failedIndexes !== undefined) {
-    const checked = checkIndexes(failedIndexes, completions)
-    if ('problem' in checked) {
-      problems.push(invalid(failed, failedIndexes, `error parsing failedIndexes: ${checked.problem}`))
-    }
+    problems.push(...parsedIndexProblems('failedIndexes', failedIndexes, completions))
   }
   if (isCompletedNew && completedIndexes !== '' && !isIndexedJob(spec)) {
     const because = 'cannot set non-empty completedIndexes when non-indexed completion mode'
@@ -237,13 +241,24 @@ function readyProblems({ ready = 0, active = 0 }: JobStatus): readonly Problem[]
 }
 
 /** What may not be taken back (ValidateJobStatusUpdate). */
-function transitionProblems({ old, now, before, status, differs }: StatusFacts): readonly Problem[] {
+function transitionProblems(facts: StatusFacts): readonly Problem[] {
+  return [
+    ...terminalConditionProblems(facts),
+    ...counterProblems(facts),
+    ...keptTimeProblems(facts),
+    ...successCriteriaProblems(facts),
+  ]
+}
+
+function terminalConditionProblems({ old, now }: StatusFacts): readonly Problem[] {
+  const terminal = ['Failed', 'Complete', 'FailureTarget'] as const
+  return terminal
+    .filter((type) => hasJobCondition(old, type) && !hasJobCondition(now, type))
+    .map((type) => invalidWhole(conditions, `cannot disable the terminal ${type}=True condition`))
+}
+
+function counterProblems({ now, before, status }: StatusFacts): readonly Problem[] {
   const problems: Problem[] = []
-  for (const type of ['Failed', 'Complete', 'FailureTarget'] as const) {
-    if (hasJobCondition(old, type) && !hasJobCondition(now, type)) {
-      problems.push(invalidWhole(conditions, `cannot disable the terminal ${type}=True condition`))
-    }
-  }
   const { failed = 0, succeeded = 0 } = status
   if (failed < (before.failed ?? 0)) {
     problems.push(invalid('status.failed', failed, 'cannot decrease the failed counter'))
@@ -253,6 +268,11 @@ function transitionProblems({ old, now, before, status, differs }: StatusFacts):
   if (!isElastic && succeeded < (before.succeeded ?? 0)) {
     problems.push(invalid('status.succeeded', succeeded, 'cannot decrease the succeeded counter'))
   }
+  return problems
+}
+
+function keptTimeProblems({ old, now, before, status, differs }: StatusFacts): readonly Problem[] {
+  const problems: Problem[] = []
   const { completionTime } = status
   if (completionTime !== undefined && before.completionTime !== undefined && differs('completionTime')) {
     problems.push(invalid('status.completionTime', completionTime, 'completionTime cannot be mutated'))
@@ -262,6 +282,11 @@ function transitionProblems({ old, now, before, status, differs }: StatusFacts):
   if (before.startTime !== undefined && differs('startTime') && !isResuming && now.spec.suspend !== true) {
     problems.push(required('status.startTime', 'startTime cannot be removed for unsuspended job'))
   }
+  return problems
+}
+
+function successCriteriaProblems({ old, now }: StatusFacts): readonly Problem[] {
+  const problems: Problem[] = []
   const [wasMet, isMet] = [hasJobCondition(old, 'SuccessCriteriaMet'), hasJobCondition(now, 'SuccessCriteriaMet')]
   if (wasMet && !isMet) {
     problems.push(invalidWhole(conditions, 'cannot disable the SuccessCriteriaMet=True condition'))

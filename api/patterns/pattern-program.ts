@@ -63,15 +63,27 @@ export function runProgram(
     if (follow(program, present, present.found.splice(0), { before, after: code }, steps)) return true
     if (steps.left < 0) return undefined
     if (code === undefined) return false
-    for (const place of present.found) {
-      const instruction = program[place]
-      if (instruction?.op !== 'character') continue
-      if (isIn(instruction.set, code, steps)) next.found.push(place + 1)
-      if (steps.left < 0) return undefined
-    }
+    readCharacter(program, present.found, code, next.found, steps)
+    if (steps.left < 0) return undefined
     steps.left -= present.found.length + 1
     before = code
     at += code > 0xffff ? 2 : 1
+  }
+}
+
+/** Adds the places after the character to `onward`, until the steps are used up. */
+function readCharacter(
+  program: readonly Instruction[],
+  places: readonly number[],
+  code: number,
+  onward: number[],
+  steps: { left: number },
+): void {
+  for (const place of places) {
+    const instruction = program[place]
+    if (instruction?.op !== 'character') continue
+    if (isIn(instruction.set, code, steps)) onward.push(place + 1)
+    if (steps.left < 0) return
   }
 }
 

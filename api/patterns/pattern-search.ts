@@ -23,23 +23,12 @@ export function searchedProgram(
   for (let [at, round] = [from, 1]; ; round++) {
     const code = text.codePointAt(at)
     const around = { before, after: code }
-    const reached: Way[] = []
     const candidates = best === undefined ? [...ways, { at: 0, start: at }] : ways
-    for (const way of candidates) follow(program, way, around, { seen, round, reached, steps })
-    if (steps.left < 0) return undefined
+    const reached = reachedBy(program, candidates, around, { seen, round, reached: [], steps })
     ways = []
-    for (const way of reached) {
-      const instruction = program[way.at]
-      if (instruction?.op === 'match') {
-        // Ways that follow are less preferred.
-        best = { start: way.start, end: at }
-        break
-      }
-      if (code !== undefined && instruction?.op === 'character' && isIn(instruction.set, code, steps)) {
-        ways.push({ at: way.at + 1, start: way.start })
-      }
-      if (steps.left < 0) return undefined
-    }
+    const matched = readOn(program, reached, code, ways, steps)
+    if (steps.left < 0) return undefined
+    if (matched !== undefined) best = { start: matched.start, end: at }
     if (code === undefined || (best !== undefined && ways.length === 0)) return best ?? 'none'
     steps.left -= reached.length + 1
     before = code
@@ -47,11 +36,34 @@ export function searchedProgram(
   }
 }
 
+/** Gives the first way that ends the match: those after it are less preferred. `onward`: where those before it continue after the character. */
+function readOn(
+  program: readonly Instruction[],
+  reached: readonly Way[],
+  code: number | undefined,
+  onward: Way[],
+  steps: { left: number },
+): Way | undefined {
+  for (const way of reached) {
+    const instruction = program[way.at]
+    if (instruction?.op === 'match') return way
+    if (code === undefined || instruction?.op !== 'character') continue
+    if (isIn(instruction.set, code, steps)) onward.push({ at: way.at + 1, start: way.start })
+    if (steps.left < 0) return undefined
+  }
+  return undefined
+}
+
 type Reaching = {
   readonly seen: Uint32Array
   readonly round: number
   readonly reached: Way[]
   readonly steps: { left: number }
+}
+
+function reachedBy(program: readonly Instruction[], ways: readonly Way[], around: Around, reaching: Reaching) {
+  for (const way of ways) follow(program, way, around, reaching)
+  return reaching.reached
 }
 
 /** Continues to the instructions that read a character or end the match, the preferred ones first. */

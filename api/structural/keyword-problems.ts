@@ -34,26 +34,35 @@ function walk(found: Problem[], at: string, schema: JSONSchemaProps, place: Plac
 
 type Inner = readonly [path: string, schema: JSONSchemaProps, place: Place]
 
-function* innerSchemas(schema: JSONSchemaProps, { isRoot, ...below }: Place): Generator<Inner> {
-  const { additionalProperties, properties = {}, items, not, dependencies = {} } = schema
+function* innerSchemas(schema: JSONSchemaProps, place: Place): Generator<Inner> {
+  const { isRoot, ...below } = place
+  const { additionalProperties, items, not } = schema
   if (isSchema(additionalProperties)) {
     const noDefaults = 'inside additionalProperties applying to object metadata'
     yield ['.additionalProperties', additionalProperties, below.isInMeta ? { ...below, noDefaults } : below]
   }
+  yield* propertySchemas(schema, below, isRoot === true)
+  if (not !== undefined) yield ['.not', not, below]
+  for (const [path, one] of listedSchemas(schema)) yield [path, one, below]
+  if (isSchema(items)) yield ['.items', items, below]
+  for (const [name, one] of Object.entries(schema.dependencies ?? {}))
+    if (isSchema(one)) yield [`.dependencies[${name}]`, one, below]
+}
+
+function* propertySchemas(schema: JSONSchemaProps, below: Place, isRoot: boolean): Generator<Inner> {
   const isObjectWithMeta = isRoot || schema['x-kubernetes-embedded-resource']
-  for (const [name, one] of Object.entries(properties)) {
+  for (const [name, one] of Object.entries(schema.properties ?? {})) {
     const isMeta = isObjectWithMeta && metaFields.includes(name)
     const noDefaults = isMeta && isRoot ? { noDefaults: `in top-level ${name}` } : {}
     yield [`.properties[${name}]`, one, isMeta ? { ...below, isInMeta: true, ...noDefaults } : below]
   }
-  if (not !== undefined) yield ['.not', not, below]
+}
+
+function* listedSchemas(schema: JSONSchemaProps): Generator<readonly [path: string, schema: JSONSchemaProps]> {
   for (const keyword of ['allOf', 'oneOf', 'anyOf'] as const) {
-    for (const [index, one] of (schema[keyword] ?? []).entries()) yield [`.${keyword}[${index}]`, one, below]
+    for (const [index, one] of (schema[keyword] ?? []).entries()) yield [`.${keyword}[${index}]`, one]
   }
-  for (const [name, one] of Object.entries(schema.definitions ?? {})) yield [`.definitions[${name}]`, one, below]
-  if (isSchema(items)) yield ['.items', items, below]
-  for (const [name, one] of Object.entries(dependencies))
-    if (isSchema(one)) yield [`.dependencies[${name}]`, one, below]
+  for (const [name, one] of Object.entries(schema.definitions ?? {})) yield [`.definitions[${name}]`, one]
 }
 
 function isSchema(value: JSONSchemaProps | readonly unknown[] | boolean | undefined): value is JSONSchemaProps {

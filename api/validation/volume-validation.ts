@@ -214,42 +214,57 @@ export function mountsProblems(
   const privileged = securityContext?.privileged === true
   return volumeMounts.flatMap((mount, index): readonly Problem[] => {
     const at = `${field}.volumeMounts[${index}]`
-    const { name, mountPath, subPath = '', subPathExpr = '', mountPropagation = '' } = mount
     return [
-      ...(name === '' ? [required(`${at}.name`)] : []),
-      ...(name === '' || names.has(name)
-        ? []
-        : [
-            {
-              field: `${at}.name`,
-              reason: 'FieldValueInvalid' as const,
-              message: `Not found: ${JSON.stringify(name)}`,
-            },
-          ]),
-      ...(mountPath === '' ? [required(`${at}.mountPath`)] : []),
-      ...(mountPath === '/'
-        ? [invalid(`${at}.mountPath`, mountPath, "must not be '/': the container's own files would be gone")]
-        : []),
-      ...(mountPath.includes(':') ? [invalid(`${at}.mountPath`, mountPath, "must not contain ':'")] : []),
-      ...(repeated.has(index) ? [invalid(`${at}.mountPath`, mountPath, 'must be unique')] : []),
-      ...(subPath === '' ? [] : insideProblems(`${at}.subPath`, subPath)),
-      ...(subPathExpr === '' ? [] : insideProblems(`${at}.subPathExpr`, subPathExpr)),
-      ...(subPath !== '' && subPathExpr !== ''
-        ? [invalid(`${at}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive')]
-        : []),
-      ...(['', 'None', 'HostToContainer', 'Bidirectional'].includes(mountPropagation)
-        ? []
-        : [notSupported(`${at}.mountPropagation`, mountPropagation, ['None', 'HostToContainer', 'Bidirectional'])]),
-      ...(mountPropagation === 'Bidirectional' && !privileged
-        ? [
-            forbidden(
-              `${at}.mountPropagation`,
-              'Bidirectional mount propagation is available only to privileged containers',
-            ),
-          ]
-        : []),
+      ...mountNameProblems(`${at}.name`, mount, names),
+      ...mountPathProblems(`${at}.mountPath`, mount, repeated.has(index)),
+      ...subPathProblems(at, mount),
+      ...propagationProblems(`${at}.mountPropagation`, mount, privileged),
     ]
   })
+}
+
+type VolumeMount = NonNullable<Container['volumeMounts']>[number]
+
+function mountNameProblems(at: string, { name }: VolumeMount, names: ReadonlySet<string>): readonly Problem[] {
+  if (name === '') return [required(at)]
+  if (names.has(name)) return []
+  return [{ field: at, reason: 'FieldValueInvalid', message: `Not found: ${JSON.stringify(name)}` }]
+}
+
+function mountPathProblems(at: string, { mountPath }: VolumeMount, isRepeated: boolean): readonly Problem[] {
+  const problems: Problem[] = []
+  if (mountPath === '') problems.push(required(at))
+  if (mountPath === '/') {
+    problems.push(invalid(at, mountPath, "must not be '/': the container's own files would be gone"))
+  }
+  if (mountPath.includes(':')) problems.push(invalid(at, mountPath, "must not contain ':'"))
+  if (isRepeated) problems.push(invalid(at, mountPath, 'must be unique'))
+  return problems
+}
+
+function subPathProblems(at: string, { subPath = '', subPathExpr = '' }: VolumeMount): readonly Problem[] {
+  const problems: Problem[] = []
+  if (subPath !== '') problems.push(...insideProblems(`${at}.subPath`, subPath))
+  if (subPathExpr !== '') problems.push(...insideProblems(`${at}.subPathExpr`, subPathExpr))
+  if (subPath !== '' && subPathExpr !== '') {
+    const because = 'subPathExpr and subPath are mutually exclusive'
+    problems.push(invalid(`${at}.subPathExpr`, subPathExpr, because))
+  }
+  return problems
+}
+
+const mountPropagations: readonly string[] = ['None', 'HostToContainer', 'Bidirectional']
+
+function propagationProblems(
+  at: string,
+  { mountPropagation = '' }: VolumeMount,
+  isPrivileged: boolean,
+): readonly Problem[] {
+  if (mountPropagation === 'Bidirectional' && !isPrivileged) {
+    return [forbidden(at, 'Bidirectional mount propagation is available only to privileged containers')]
+  }
+  if (mountPropagation === '' || mountPropagations.includes(mountPropagation)) return []
+  return [notSupported(at, mountPropagation, mountPropagations)]
 }
 
 /** What the author of a volume left out, as Kubernetes fills it in. */
