@@ -63,7 +63,7 @@ function plainReader(length: number | undefined): BodyReader {
 
 const [lineFeed, carriageReturn] = [10, 13]
 /** By the code of a character: the value of a hexadecimal digit; 255: not a digit. */
-export const hexadecimalDigits = new Uint8Array(256).fill(255)
+const hexadecimalDigits = new Uint8Array(256).fill(255)
 for (const [value, digit] of [...'0123456789abcdef'].entries()) {
   hexadecimalDigits[digit.charCodeAt(0)] = value
   hexadecimalDigits[digit.toUpperCase().charCodeAt(0)] = value
@@ -71,60 +71,93 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) {
 const longestChunk = 2 ** 31
 
 /** RFC 9112, 7.1. Docker sends no extensions of chunks and no trailers. */
-function chunkedReader(): BodyReader {
-  /** Bytes left of the current chunk, after its line. */
-  let left = 0
-  let size = 0
-  /** Digits of the chunk's line read so far. */
-  let seen = 0
-  /** What is next: a line, data, the end of line after data, or nothing but the end of the last chunk. */
-  let next: 'line' | 'data' | 'end of data' | 'end' = 'line'
+export type Chunk = {
+  /** Bytes left of its data; 0: its line is next, after the end of line behind the data of the chunk before. */
+  left: number
+  isAfterData: boolean
+  /** Its line, as far as it was read: the value and the number of its digits. */
+  size: number
+  seen: number
+  /** It is the last, which has no data. */
+  isEnded: boolean
+}
 
-  const refuse = (): never => {
-    throw new Error('Docker sent invalid chunks')
+export function firstChunk(): Chunk {
+  return { left: 0, isAfterData: false, size: 0, seen: 0, isEnded: false }
+}
+
+/** Reads on to the data of the chunk, or to the end of the piece. Returns the offset behind what was read. Throws where there is no chunk. */
+export function readChunkLine(chunk: Chunk, piece: Buffer, from: number): number {
+  const { length } = piece
+  let at = chunk.isAfterData ? readDataEnd(chunk, piece, from) : from
+  // The agent interprets JavaScript: variables are faster than fields.
+  let { size, seen } = chunk
+  while (at < length) {
+    const byte = piece[at++] ?? 0
+    const digit = hexadecimalDigits[byte] ?? 255
+    if (digit < 16) {
+      size = size * 16 + digit
+      seen++
+      if (size > longestChunk) refuse()
+      continue
+    }
+    if (byte === carriageReturn) continue
+    if (byte !== lineFeed || seen === 0) refuse()
+    chunk.left = size
+    chunk.isEnded = size === 0
+    chunk.isAfterData = true
+    chunk.size = 0
+    chunk.seen = 0
+    return at
   }
-  const lineEnds = () => {
-    if (seen === 0) refuse()
-    next = size === 0 ? 'end' : 'data'
-    left = size
-    size = 0
-    seen = 0
+  chunk.size = size
+  chunk.seen = seen
+  return at
+}
+
+/** The same for the end of line behind the data. */
+function readDataEnd(chunk: Chunk, piece: Buffer, from: number): number {
+  let at = from
+  for (let byte = piece[at]; byte !== undefined; byte = piece[++at]) {
+    if (byte === carriageReturn) continue
+    if (byte !== lineFeed) refuse()
+    chunk.isAfterData = false
+    return at + 1
   }
+  return at
+}
+
+function refuse(): never {
+  throw new Error('Docker sent invalid chunks')
+}
+
+function chunkedReader(): BodyReader {
+  const chunk = firstChunk()
   return {
-    read(piece) {
-      const { length } = piece
-      let at = 0
-      let to = 0
-      while (at < length && next !== 'end') {
-        if (next === 'data') {
-          const end = Math.min(at + left, length)
-          if (at !== to) piece.copyWithin(to, at, end)
-          to += end - at
-          left -= end - at
-          at = end
-          if (left === 0) next = 'end of data'
-          continue
-        }
-        const byte = piece[at++] ?? 0
-        if (byte === carriageReturn) continue
-        if (next === 'end of data') {
-          if (byte !== lineFeed) refuse()
-          next = 'line'
-        } else if (byte === lineFeed) lineEnds()
-        else {
-          const digit = hexadecimalDigits[byte] ?? 255
-          size = size * 16 + digit
-          seen++
-          if (digit === 255 || size > longestChunk) refuse()
-        }
-      }
-      return piece.subarray(0, to)
-    },
+    read: (piece) => dataIn(chunk, piece),
     get isEnded() {
-      return next === 'end'
+      return chunk.isEnded
     },
     get mayEnd() {
-      return next === 'end'
+      return chunk.isEnded
     },
   }
+}
+
+function dataIn(chunk: Chunk, piece: Buffer): Buffer {
+  const { length } = piece
+  let at = 0
+  let to = 0
+  while (at < length && !chunk.isEnded) {
+    if (chunk.left === 0) {
+      at = readChunkLine(chunk, piece, at)
+      continue
+    }
+    const end = Math.min(at + chunk.left, length)
+    if (at !== to) piece.copyWithin(to, at, end)
+    to += end - at
+    chunk.left -= end - at
+    at = end
+  }
+  return piece.subarray(0, to)
 }

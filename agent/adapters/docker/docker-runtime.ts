@@ -91,6 +91,20 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
     forget: inspections.forget,
   })
 
+  const startSandbox = async (options: SandboxOptions, on: Parameters<typeof createSandbox>[1]): Promise<string> => {
+    const id = await createSandbox(options, on)
+    try {
+      await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
+      if (on !== undefined && on.mode !== 'node') await reflect(on.bridge)
+      if (!options.hostNetwork && !network.isWanted(on)) throw networkChanged(podOf(options.identity))
+    } catch (error) {
+      network.invalidate()
+      await remove(id)
+      throw error
+    }
+    return id
+  }
+
   return {
     ...images,
 
@@ -125,25 +139,12 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
         await prepared()
         await closeIPv6(on.bridge)
       }
-      const { ip, ipv6, ...anyAddress } = options
-      const started = async (wanted: SandboxOptions) => {
-        const id = await createSandbox(wanted, on)
-        try {
-          await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
-          if (isRouted) await reflect(on.bridge)
-          if (!options.hostNetwork && !network.isWanted(on)) throw networkChanged(podOf(options.identity))
-        } catch (error) {
-          network.invalidate()
-          await remove(id)
-          throw error
-        }
-        return id
-      }
-      const mayAsk = isRouted && ip !== undefined && isWithin(ip, options.podCIDR ?? '')
-      if (!mayAsk) return await started(anyAddress)
-      const mayAskIPv6 = ipv6 !== undefined && isInIPv6Range(ipv6, on.ipv6CIDR ?? '')
+      const { ip: _ip, ipv6: _ipv6, ...anyAddress } = options
+      const started = (wanted: SandboxOptions) => startSandbox(wanted, on)
+      const addresses = isRouted ? lastAddresses(options, on.ipv6CIDR) : undefined
+      if (addresses === undefined) return await started(anyAddress)
       try {
-        return await started({ ...anyAddress, ip, ...(mayAskIPv6 && { ipv6 }) })
+        return await started({ ...anyAddress, ...addresses })
       } catch (error) {
         if (isUnreachable(error)) throw error
         return await started(anyAddress)
@@ -172,6 +173,12 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 
     watch: (listener, signal) => watchContainers(answers, nodeName, inspections, listener, signal),
   }
+}
+
+/** Those that the pod had, if they are of the network. */
+function lastAddresses({ ip, ipv6, podCIDR = '' }: SandboxOptions, ipv6CIDR = '') {
+  if (ip === undefined || !isWithin(ip, podCIDR)) return undefined
+  return { ip, ...(ipv6 !== undefined && isInIPv6Range(ipv6, ipv6CIDR) && { ipv6 }) }
 }
 
 /** The loop that moves pods to another network did not find this one, so it would stay on that of before. */

@@ -66,6 +66,15 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     made.listed = true
     return { status: 201, answer: { Id: `id-${Name}` } }
   }
+  const containers = () =>
+    [...here.values()].flatMap(({ name, node, users = 0, usersOf = node, portIP }) =>
+      Array.from({ length: users }, (_, index) => ({
+        Id: `${name}-${index}`,
+        Labels: usersOf === undefined ? {} : { [nodeLabel]: usersOf },
+        HostConfig: { NetworkMode: name },
+        Ports: index === 0 && portIP !== undefined ? [{ IP: portIP }] : [],
+      })),
+    )
   const serve = async (request: IncomingMessage): Promise<{ status: number; answer?: unknown }> => {
     const { pathname } = new URL(request.url ?? '', 'http://docker')
     requests.push(`${request.method} ${pathname}`)
@@ -78,15 +87,7 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     }
     if (pathname === '/networks/create') return create(request)
     if (pathname === '/containers/json') {
-      const answer = [...here.values()].flatMap(({ name, node, users = 0, usersOf = node, portIP }) =>
-        Array.from({ length: users }, (_, index) => ({
-          Id: `${name}-${index}`,
-          Labels: usersOf === undefined ? {} : { [nodeLabel]: usersOf },
-          HostConfig: { NetworkMode: name },
-          Ports: index === 0 && portIP !== undefined ? [{ IP: portIP }] : [],
-        })),
-      )
-      return { status: 200, answer: [...answer, { HostConfig: { NetworkMode: 'host' } }] }
+      return { status: 200, answer: [...containers(), { HostConfig: { NetworkMode: 'host' } }] }
     }
     const id = pathname.split('/').at(-1) ?? ''
     if (pathname.startsWith('/containers/')) {

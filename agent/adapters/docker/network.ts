@@ -77,53 +77,16 @@ export type WantedNetwork = {
 
 type Sure = { readonly podCIDR: string; readonly wanted: WantedNetwork; readonly on: AttachableNetwork }
 
-export function podNetwork({ engine, nodeName, routes, wanted, prepareIPv6 }: PodNetworkNeeds): PodNetwork {
+export function podNetwork(needs: PodNetworkNeeds): PodNetwork {
+  const { engine, nodeName, wanted } = needs
   let sure: Sure | undefined
   /** Pods that start at once share one attempt: Docker rejects one of two concurrent requests (moby, libnetwork ipam). */
   let pending: { readonly podCIDR: string; readonly done: Promise<AttachableNetwork> } | undefined
   let failed: { readonly podCIDR: string; readonly problem: string } | undefined
 
   const calls = networkCalls(engine, nodeName)
-  const { list, remove, removeSandboxes, retire, isProtecting, create } = calls
-
-  /** Asked each time: the engine may have been replaced since the last call. Irrelevant in the mode `node`. */
-  const protectsNow = async (tried: string) => wanted().mode !== 'node' && (await isProtecting(tried))
-  const outdatedBy = (protects: boolean) => (network: DockerNetwork) =>
-    network.node === nodeName && mustGo(network, wanted(), protects)
-
-  const chosenMode = (podCIDR: string, networks: readonly DockerNetwork[]): NetworkMode => {
-    const { mode, podsMayMove } = wanted()
-    const isThere = (one: NetworkMode) => networks.some(({ name }) => name === networkName(nodeName, podCIDR, one))
-    const other = modes.find((one) => one !== mode && isThere(one))
-    return !podsMayMove && other !== undefined ? other : mode
-  }
-
-  const make = async (podCIDR: string) => {
-    const tried = `Cannot create a network for addresses ${podCIDR}`
-    for (let tries = 1; ; tries++) {
-      const networks = await list(tried)
-      const protects = await protectsNow(tried)
-      const isOutdated = outdatedBy(protects)
-      const mode = chosenMode(podCIDR, networks)
-      const name = networkName(nodeName, podCIDR, mode)
-      const present = networks.find((network) => network.name === name && !isOutdated(network))
-      const [presentIPv6] = present?.ipv6Ranges ?? []
-      if (present !== undefined) return { networks, on: attachable(name, mode, present.id, presentIPv6) }
-      for (const network of networks.filter(isOutdated)) await retire(network)
-      const others = networks.filter((network) => !isOutdated(network))
-      const reason = (await networkInTheWay(calls, podCIDR, others)) ?? routeInTheWay(podCIDR, await routes())
-      if (reason !== undefined) throw new RuntimeError('Failed', tried, { cause: new Error(reason) })
-      try {
-        const { ipv6CIDR } = wanted()
-        if (mode === 'dual') await prepareIPv6?.()
-        const id = await create(tried, { podCIDR, mode, ipv6CIDR, protects })
-        if (id !== undefined) return { networks, on: attachable(name, mode, id, ipv6CIDR) }
-        if (tries >= mostTries) throw new RuntimeError('Failed', `${tried}: Docker has ${name} and does not list it`)
-      } catch (error) {
-        if (tries >= mostTries || !isOverlap(error)) throw error
-      }
-    }
-  }
+  const { list, remove, removeSandboxes, retire } = calls
+  const { make, outdatedBy, protectsNow } = networkMaker(needs, calls)
 
   const attempt = async (podCIDR: string) => {
     try {
@@ -176,6 +139,81 @@ export function podNetwork({ engine, nodeName, routes, wanted, prepareIPv6 }: Po
       return failed?.problem
     },
   }
+}
+
+/** Finds or creates the network for a range. */
+function networkMaker(
+  { nodeName, routes, wanted, prepareIPv6 }: PodNetworkNeeds,
+  calls: ReturnType<typeof networkCalls>,
+) {
+  const { list, retire, isProtecting, create } = calls
+
+  /** Asked each time: the engine may have been replaced since the last call. Irrelevant in the mode `node`. */
+  const protectsNow = async (tried: string) => wanted().mode !== 'node' && (await isProtecting(tried))
+  const outdatedBy = (protects: boolean) => (network: DockerNetwork) =>
+    network.node === nodeName && mustGo(network, wanted(), protects)
+
+  const chosenMode = (podCIDR: string, networks: readonly DockerNetwork[]): NetworkMode => {
+    const { mode, podsMayMove } = wanted()
+    const isThere = (one: NetworkMode) => networks.some(({ name }) => name === networkName(nodeName, podCIDR, one))
+    const other = modes.find((one) => one !== mode && isThere(one))
+    return !podsMayMove && other !== undefined ? other : mode
+  }
+
+  const find = async (podCIDR: string, tried: string) => {
+    const networks = await list(tried)
+    const protects = await protectsNow(tried)
+    const isOutdated = outdatedBy(protects)
+    const mode = chosenMode(podCIDR, networks)
+    const name = networkName(nodeName, podCIDR, mode)
+    const present = networks.find((network) => network.name === name && !isOutdated(network))
+    return { networks, protects, isOutdated, mode, name, present }
+  }
+
+  /** Removes what is outdated. Rejects if something else has addresses of the range. */
+  const makeRoom = async (
+    podCIDR: string,
+    { networks, isOutdated }: Awaited<ReturnType<typeof find>>,
+    tried: string,
+  ): Promise<void> => {
+    for (const network of networks.filter(isOutdated)) await retire(network)
+    const others = networks.filter((network) => !isOutdated(network))
+    const reason = (await networkInTheWay(calls, podCIDR, others)) ?? routeInTheWay(podCIDR, await routes())
+    if (reason !== undefined) throw new RuntimeError('Failed', tried, { cause: new Error(reason) })
+  }
+
+  /** `again`: another network was created meanwhile. */
+  const createOnce = async (
+    podCIDR: string,
+    { protects, mode, name }: Awaited<ReturnType<typeof find>>,
+    tried: string,
+  ): Promise<{ readonly on: AttachableNetwork } | { readonly again: unknown }> => {
+    try {
+      const { ipv6CIDR } = wanted()
+      if (mode === 'dual') await prepareIPv6?.()
+      const id = await create(tried, { podCIDR, mode, ipv6CIDR, protects })
+      if (id !== undefined) return { on: attachable(name, mode, id, ipv6CIDR) }
+      return { again: new RuntimeError('Failed', `${tried}: Docker has ${name} and does not list it`) }
+    } catch (error) {
+      if (isOverlap(error)) return { again: error }
+      throw error
+    }
+  }
+
+  const make = async (podCIDR: string) => {
+    const tried = `Cannot create a network for addresses ${podCIDR}`
+    for (let tries = 1; ; tries++) {
+      const found = await find(podCIDR, tried)
+      const { networks, mode, name, present } = found
+      if (present !== undefined) return { networks, on: attachable(name, mode, present.id, present.ipv6Ranges[0]) }
+      await makeRoom(podCIDR, found, tried)
+      const created = await createOnce(podCIDR, found, tried)
+      if ('on' in created) return { networks, on: created.on }
+      if (tries >= mostTries) throw created.again
+    }
+  }
+
+  return { make, outdatedBy, protectsNow }
 }
 
 /** Removes conflicting networks if allowed; returns the reason if one must stay. */

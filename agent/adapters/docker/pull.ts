@@ -79,20 +79,35 @@ async function pullUntil(
     await keeping
     await partial.drop().catch(() => undefined) // the garbage collector removes it then
   } catch (error) {
-    const { status, text } = failureOf(error)
-    if (signal.aborted) throw new RuntimeError('ImagePull', tried, { cause: new Error('The pull was cancelled') })
-    if (stop.signal.aborted) {
-      const cause = new Error(`No progress for ${stallMs / 1000} s`)
-      throw new RuntimeError('ImagePull', tried, { cause })
-    }
-    if (status === undefined && isLinkError(error)) throw runtimeError(tried, error)
-    throw new RuntimeError('ImagePull', tried, { cause: new Error(plain(text)) })
+    if (signal.aborted) throw pullError(tried, 'The pull was cancelled')
+    throw stop.signal.aborted ? pullError(tried, `No progress for ${stallMs / 1000} s`) : failedPull(tried, error)
   } finally {
     clearTimeout(watchdog)
   }
 }
 
+function failedPull(tried: string, error: unknown): RuntimeError {
+  const { status, text } = failureOf(error)
+  return status === undefined && isLinkError(error) ? runtimeError(tried, error) : pullError(tried, plain(text))
+}
+
+function pullError(tried: string, why: string): RuntimeError {
+  return new RuntimeError('ImagePull', tried, { cause: new Error(why) })
+}
+
 type Layer = { readonly fetched: number; readonly size: number; readonly state: 'waits' | 'fetched' | 'done' }
+
+const newLayer: Layer = { fetched: 0, size: 0, state: 'waits' }
+type LayerChange = (layer: Layer, detail: NonNullable<Progress['progressDetail']>) => Layer
+
+/** By Docker's word for what happened to a layer. */
+const layerChanges: ReadonlyMap<string, LayerChange> = new Map<string, LayerChange>([
+  ['Pulling fs layer', (layer) => layer],
+  ['Downloading', (layer, { current = 0, total = layer.size }) => ({ ...layer, fetched: current, size: total })],
+  ['Download complete', (layer) => ({ ...layer, fetched: layer.size, state: 'fetched' })],
+  ['Pull complete', (layer) => ({ ...layer, state: 'done' })],
+  ['Already exists', (layer) => ({ ...layer, state: 'done' })],
+])
 
 /** Docker's messages → the progress of the pull. */
 function layerCount() {
@@ -104,13 +119,9 @@ function layerCount() {
   return {
     take({ status, id, progressDetail = {} }: Progress): 'layer' | 'retry' | undefined {
       if (status === undefined || id === undefined) return undefined
-      const before: Layer = layers.get(id) ?? { fetched: 0, size: 0, state: 'waits' }
-      const { current, total } = progressDetail
       if (status === 'Pulling fs layer' || status === 'Already exists') order.push(id)
-      if (status === 'Downloading') layers.set(id, { ...before, fetched: current ?? 0, size: total ?? before.size })
-      else if (status === 'Download complete') layers.set(id, { ...before, fetched: before.size, state: 'fetched' })
-      else if (status === 'Pull complete' || status === 'Already exists') layers.set(id, { ...before, state: 'done' })
-      else if (status === 'Pulling fs layer') layers.set(id, before)
+      const change = layerChanges.get(status)
+      if (change !== undefined) layers.set(id, change(layers.get(id) ?? newLayer, progressDetail))
       if (/^Retrying in/.test(status)) return 'retry'
       return status === 'Pull complete' ? 'layer' : undefined
     },

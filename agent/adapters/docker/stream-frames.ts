@@ -22,23 +22,28 @@ export function frameReader(): (piece: Buffer) => StreamFrame[] {
     length += piece.length
     if (length < needed) return []
     const bytes = held.length === 1 ? piece : Buffer.concat(held)
-    const frames: StreamFrame[] = []
-    let at = 0
-    for (;;) {
-      needed = headBytes
-      if (bytes.length - at < needed) break
-      const size = bytes.readUInt32BE(at + 4)
-      const stream = streams[bytes.readUInt8(at)]
-      if (stream === undefined || size > longestFrame) throw new Error('Docker sent invalid frames')
-      needed += size
-      if (bytes.length - at < needed) break
-      frames.push({ stream, payload: bytes.subarray(at + headBytes, at + needed) })
-      at += needed
-    }
-    held = at === bytes.length ? [] : [bytes.subarray(at)]
-    length = bytes.length - at
-    return frames
+    const read = wholeFrames(bytes)
+    held = read.end === bytes.length ? [] : [bytes.subarray(read.end)]
+    length = bytes.length - read.end
+    needed = read.needed
+    return read.frames
   }
+}
+
+/** `end`: behind the last whole frame. `needed`: bytes of the next one, if its head is there. */
+function wholeFrames(bytes: Buffer): { readonly frames: StreamFrame[]; readonly end: number; readonly needed: number } {
+  const frames: StreamFrame[] = []
+  let at = 0
+  while (bytes.length - at >= headBytes) {
+    const size = bytes.readUInt32BE(at + 4)
+    const stream = streams[bytes.readUInt8(at)]
+    if (stream === undefined || size > longestFrame) throw new Error('Docker sent invalid frames')
+    const needed = headBytes + size
+    if (bytes.length - at < needed) return { frames, end: at, needed }
+    frames.push({ stream, payload: bytes.subarray(at + headBytes, at + needed) })
+    at += needed
+  }
+  return { frames, end: at, needed: headBytes }
 }
 
 /** `2026-01-02T03:04:05.123456789Z`, which Docker pads with zeros, and a blank. */

@@ -14,53 +14,54 @@ const longestFrame = 1024 * 1024
  * not be used afterwards. Throws where it holds none of Docker's frames.
  */
 export function runReader(): (piece: Buffer) => readonly StreamRun[] {
-  const head = Buffer.alloc(headBytes)
-  let headFilled = 0
-  let name: StreamRun['stream'] = 'stdout'
-  /** Bytes left of the current frame. */
-  let left = 0
+  const frame: Frame = { stream: 'stdout', left: 0, head: Buffer.alloc(headBytes), filled: 0 }
+  return (piece) => runsIn(frame, piece)
+}
 
-  const begin = (from: Buffer, at: number): StreamRun['stream'] => {
-    const number = from.readUInt8(at)
-    left = from.readUInt32BE(at + 4)
-    if (number > 2 || left > longestFrame) throw new Error('Docker sent invalid frames')
-    return number === 2 ? 'stderr' : 'stdout'
-  }
+/** The frame that is read: `left` bytes of it follow. A head that was cut has `filled` bytes. */
+type Frame = { stream: StreamRun['stream']; left: number; readonly head: Buffer; filled: number }
 
-  return (piece) => {
-    const runs: StreamRun[] = []
-    const { length } = piece
-    /** From where it is read, to where it is moved, and where the run begins. */
-    let at = 0
-    let to = 0
-    let from = 0
-    while (at < length) {
-      if (left > 0) {
-        const end = Math.min(at + left, length)
-        if (at !== to) piece.copyWithin(to, at, end)
-        to += end - at
-        left -= end - at
-        at = end
-        continue
-      }
-      let next: StreamRun['stream']
-      if (headFilled === 0 && length - at >= headBytes) {
-        next = begin(piece, at)
-        at += headBytes
-      } else {
-        const copied = piece.copy(head, headFilled, at)
-        at += copied
-        headFilled += copied
-        if (headFilled < headBytes) break
-        headFilled = 0
-        next = begin(head, 0)
-      }
-      if (next === name) continue
-      if (to > from) runs.push({ stream: name, bytes: piece.subarray(from, to) })
-      from = to
-      name = next
+function runsIn(frame: Frame, piece: Buffer): readonly StreamRun[] {
+  const runs: StreamRun[] = []
+  const { length } = piece
+  /** From where it is read, to where it is moved, and where the run begins. */
+  let at = 0
+  let to = 0
+  let from = 0
+  while (at < length) {
+    const { left, stream } = frame
+    if (left > 0) {
+      const end = Math.min(at + left, length)
+      if (at !== to) piece.copyWithin(to, at, end)
+      to += end - at
+      frame.left = left - (end - at)
+      at = end
+      continue
     }
-    if (to > from) runs.push({ stream: name, bytes: piece.subarray(from, to) })
-    return runs
+    at = readHead(frame, piece, at)
+    if (frame.stream === stream) continue
+    if (to > from) runs.push({ stream, bytes: piece.subarray(from, to) })
+    from = to
   }
+  if (to > from) runs.push({ stream: frame.stream, bytes: piece.subarray(from, to) })
+  return runs
+}
+
+/** Returns the offset behind the part of the head that is in this piece. */
+function readHead(frame: Frame, piece: Buffer, at: number): number {
+  if (frame.filled === 0 && piece.length - at >= headBytes) {
+    begin(frame, piece, at)
+    return at + headBytes
+  }
+  const copied = piece.copy(frame.head, frame.filled, at)
+  frame.filled = (frame.filled + copied) % headBytes
+  if (frame.filled === 0) begin(frame, frame.head, 0)
+  return at + copied
+}
+
+function begin(frame: Frame, bytes: Buffer, at: number): void {
+  const number = bytes.readUInt8(at)
+  frame.left = bytes.readUInt32BE(at + 4)
+  if (number > 2 || frame.left > longestFrame) throw new Error('Docker sent invalid frames')
+  frame.stream = number === 2 ? 'stderr' : 'stdout'
 }

@@ -109,21 +109,25 @@ const isCode = (name: string, { mode }: Stats) => (mode & 0o111) !== 0 || /\.so(
 /** Looks at one file after the other below `root`. Follows no links: those of a layer may lead to any place of this machine. */
 function fileCheck(root: string, signal: AbortSignal): (entry: Entry) => Promise<string | undefined> {
   const areFolders = folderCheck(root)
-  return async ({ type, name = '', size = 0, payload = '' }) => {
-    const parts = name.split('/').filter((part) => part !== '' && part !== '.')
-    const last = parts.at(-1) ?? ''
-    // The size of links and folders is not recorded; a name with `.wh.` is a removed file of a layer below.
-    if (type !== 1 || size <= 0 || last.startsWith('.wh.') || parts.includes('..')) return undefined
+  const damageOf = async (parts: readonly string[], { size, payload = '' }: Entry): Promise<string | undefined> => {
     const path = join(root, ...parts)
+    if (!(await areFolders(parts.slice(0, -1)))) return undefined
+    const status = await statusOf(path)
+    if (status === undefined) return 'is missing'
+    if (!status.isFile()) return undefined
+    if (status.size !== size) return `has ${status.size} of ${size} bytes`
+    if (payload === '' || !isCode(parts.at(-1) ?? '', status) || !(await beginsWithZeros(path))) return undefined
+    return (await isAsRecorded(path, payload, signal)) ? undefined : 'begins with zeros'
+  }
+  return async (entry) => {
+    const { type, name = '', size = 0 } = entry
+    const parts = name.split('/').filter((part) => part !== '' && part !== '.')
+    // The size of links and folders is not recorded; a name with `.wh.` is a removed file of a layer below.
+    if (type !== 1 || size <= 0 || parts.at(-1)?.startsWith('.wh.') || parts.includes('..')) return undefined
     const shown = JSON.stringify(`/${parts.join('/')}`)
     try {
-      if (!(await areFolders(parts.slice(0, -1)))) return undefined
-      const status = await statusOf(path)
-      if (status === undefined) return `the file ${shown} is missing`
-      if (!status.isFile()) return undefined
-      if (status.size !== size) return `the file ${shown} has ${status.size} of ${size} bytes`
-      if (payload === '' || !isCode(last, status) || !(await beginsWithZeros(path))) return undefined
-      return (await isAsRecorded(path, payload, signal)) ? undefined : `the file ${shown} begins with zeros`
+      const damage = await damageOf(parts, entry)
+      return damage && `the file ${shown} ${damage}`
     } catch (error) {
       const damage = diskErrorOf(error)
       if (damage === undefined) throw error
