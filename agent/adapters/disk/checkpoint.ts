@@ -71,6 +71,13 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
     }
   }
 
+  const copyContent = async (hash: string): Promise<void> => {
+    if (copies.has(hash) || (await copies.read(hash)) !== undefined) return
+    const content = await contents.read(hash)
+    if (content === undefined) throw new Error(`The content ${hash} is missing or damaged`)
+    await copies.add(new Map([[hash, content]]))
+  }
+
   return {
     async load() {
       const newest = await take(path)
@@ -99,12 +106,7 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
         const text = await readFile(path, 'utf8')
         if (text === (await readFile(copy, 'utf8').catch(() => ''))) return
         const hashes = hashesIn(text)
-        for (const hash of hashes) {
-          if (copies.has(hash) || (await copies.read(hash)) !== undefined) continue
-          const content = await contents.read(hash)
-          if (content === undefined) throw new Error(`The content ${hash} is missing or damaged`)
-          await copies.add(new Map([[hash, content]]))
-        }
+        for (const hash of hashes) await copyContent(hash)
         await replaceFile(copy, text, 0o600)
         await copies.keepOnly(hashes)
       } catch (error) {

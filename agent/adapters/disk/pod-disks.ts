@@ -73,16 +73,19 @@ async function logUsage(paths: readonly string[], counter: FolderCounter): Promi
     for (const file of await readdir(dirname(path)).catch(() => [])) {
       if (file !== name && !file.startsWith(`${name}.`)) continue
       const used = await counter.usage(join(dirname(path), file))
-      if (used === undefined) continue
-      const incomplete = sum?.incomplete ?? used.incomplete
-      sum = {
-        usedBytes: (sum?.usedBytes ?? 0) + used.usedBytes,
-        inodesUsed: (sum?.inodesUsed ?? 0) + used.inodesUsed,
-        ...(incomplete === undefined ? {} : { incomplete }),
-      }
+      if (used !== undefined) sum = added(sum ?? { usedBytes: 0, inodesUsed: 0 }, used)
     }
   }
   return sum
+}
+
+function added(one: Filled, other: Filled): Filled {
+  const incomplete = one.incomplete ?? other.incomplete
+  return {
+    usedBytes: one.usedBytes + other.usedBytes,
+    inodesUsed: one.inodesUsed + other.inodesUsed,
+    ...(incomplete !== undefined && { incomplete }),
+  }
 }
 
 export function byPod(containers: readonly RuntimeContainer[]): ReadonlyMap<string, readonly RuntimeContainer[]> {

@@ -49,24 +49,29 @@ export function httpAnswerReader(): HttpAnswerReader {
     body: body.subarray(0, mostBodyBytes),
   })
 
-  const readOn = (): HttpAnswer | undefined => {
-    while (head === undefined) {
+  const readHead = (): Head | undefined => {
+    for (;;) {
       const next = headOf(received)
       if (next === undefined) {
         if (received.length > mostHeadBytes) throw new Error('malformed HTTP response: its headers are too long')
         return undefined
       }
-      // Informational responses such as 100 Continue precede the response (RFC 9110, 15.2).
-      if (next.status >= 200) head = next
       received = received.subarray(next.bodyAt)
+      // Informational responses such as 100 Continue precede the response (RFC 9110, 15.2).
+      if (next.status >= 200) return next
     }
-    if (head.isChunked) {
-      const body = chunks.read(received)
-      if (body !== undefined) return answer(head, body)
-      if (received.length > mostChunkedBytes) throw new Error('malformed chunked encoding: too many bytes without data')
-      return undefined
+  }
+
+  const readOn = (): HttpAnswer | undefined => {
+    head ??= readHead()
+    if (head === undefined) return undefined
+    if (!head.isChunked) {
+      return received.length >= Math.min(head.length, mostBodyBytes) ? answer(head, received) : undefined
     }
-    return received.length >= Math.min(head.length, mostBodyBytes) ? answer(head, received) : undefined
+    const body = chunks.read(received)
+    if (body !== undefined) return answer(head, body)
+    if (received.length > mostChunkedBytes) throw new Error('malformed chunked encoding: too many bytes without data')
+    return undefined
   }
 
   return {
@@ -101,13 +106,20 @@ function headOf(bytes: Buffer): Head | undefined {
   const status = Number(code)
   const codings = Number(`${major}${minor}`) < 11 ? undefined : headers.get('transfer-encoding')?.at(-1)
   const isChunked = /\bchunked\s*$/i.test(codings ?? '')
-  const lengths = new Set(headers.get('content-length'))
-  const [written] = lengths
-  if (lengths.size > 1 || (written !== undefined && !/^\d+$/.test(written))) throw malformed(bytes)
+  const written = contentLength(headers)
+  if (Number.isNaN(written)) throw malformed(bytes)
   const isEmpty = status === 204 || status === 304
-  const length = isEmpty ? 0 : written === undefined ? Number.POSITIVE_INFINITY : Number(written)
+  const length = isEmpty ? 0 : written
   const bodyAt = end + (bytes[end + 1] === 0x0d ? 3 : 2)
   return { status, location: headers.get('location')?.[0], length, isChunked: isChunked && !isEmpty, bodyAt }
+}
+
+/** Infinity: it is not given. NaN: it is not one number. */
+function contentLength(headers: ReadonlyMap<string, readonly string[]>): number {
+  const lengths = new Set(headers.get('content-length'))
+  const [written] = lengths
+  if (written === undefined) return Number.POSITIVE_INFINITY
+  return lengths.size === 1 && /^\d+$/.test(written) ? Number(written) : Number.NaN
 }
 
 function withoutCR(line: string): string {
@@ -141,6 +153,18 @@ function malformed(bytes: Buffer): Error {
   return new Error(`malformed HTTP response ${start}`)
 }
 
+/** undefined: it has not arrived. */
+function chunkLine(bytes: Buffer, at: number): { readonly size: number; readonly dataAt: number } | undefined {
+  const end = bytes.indexOf('\r\n', at)
+  if (end < 0) {
+    if (bytes.length - at > mostHeadBytes) throw new Error('malformed chunked encoding')
+    return undefined
+  }
+  const match = /^([0-9a-fA-F]{1,16})(?:[ \t]*;.*|[ \t]*)$/.exec(bytes.toString('latin1', at, end))
+  if (match === null) throw new Error('malformed chunked encoding')
+  return { size: Number.parseInt(match[1] ?? '', 16), dataAt: end + 2 }
+}
+
 interface ChunkReader {
   /**
    * `bytes`: the body so far. Each chunk is parsed once, however it is split on arrival. Undefined until the body is complete, or
@@ -154,24 +178,19 @@ function chunkReader(): ChunkReader {
   const whole: Buffer[] = []
   let at = 0
   let wholeBytes = 0
+  /** A chunk of which a part has arrived may be enough. */
+  const withPart = (data: Buffer) =>
+    wholeBytes + data.length >= mostBodyBytes ? Buffer.concat([...whole, data]) : undefined
   return {
     read(bytes) {
       while (wholeBytes < mostBodyBytes) {
-        const line = bytes.indexOf('\r\n', at)
-        if (line < 0) {
-          if (bytes.length - at > mostHeadBytes) throw new Error('malformed chunked encoding')
-          return undefined
-        }
-        const match = /^([0-9a-fA-F]{1,16})(?:[ \t]*;.*|[ \t]*)$/.exec(bytes.toString('latin1', at, line))
-        if (match === null) throw new Error('malformed chunked encoding')
-        const size = Number.parseInt(match[1] ?? '', 16)
+        const line = chunkLine(bytes, at)
+        if (line === undefined) return undefined
+        const { size, dataAt } = line
         if (size === 0) break
-        const data = bytes.subarray(line + 2, line + 2 + size)
-        const next = line + 2 + size + 2
-        if (next > bytes.length) {
-          const isEnough = wholeBytes + data.length >= mostBodyBytes
-          return isEnough ? Buffer.concat([...whole, data]) : undefined
-        }
+        const data = bytes.subarray(dataAt, dataAt + size)
+        const next = dataAt + size + 2
+        if (next > bytes.length) return withPart(data)
         if (bytes.toString('latin1', next - 2, next) !== '\r\n') throw new Error('malformed chunked encoding')
         // A copy: the bytes are part of a buffer that each push replaces.
         whole.push(Buffer.from(data))

@@ -38,6 +38,7 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
   const buffer = Buffer.alloc(recordBytes)
   let file: number | undefined
   let isReadable = false
+  let isLogged = false
   let rest = ''
 
   const emit = (text: string) => {
@@ -50,22 +51,46 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
     }
   }
 
+  const readRecord = (from: number): boolean => {
+    try {
+      const bytes = readSync(from, buffer, 0, recordBytes, null)
+      if (bytes > 0) emit(buffer.toString('utf8', 0, bytes))
+      return bytes > 0
+    } catch (error) {
+      const code = codeOf(error)
+      if (code === 'EAGAIN') return false
+      if (code !== 'EPIPE') throw error
+      // Records were overwritten before they were read: the next read returns the oldest one left.
+      log.debug('Lines of the kernel log were lost')
+      return true
+    }
+  }
+
   /** True when there may be more. */
   const readSome = (from: number): boolean => {
-    for (let records = 0; records < mostRecords; records++) {
-      try {
-        const bytes = readSync(from, buffer, 0, recordBytes, null)
-        if (bytes === 0) return false
-        emit(buffer.toString('utf8', 0, bytes))
-      } catch (error) {
-        const code = codeOf(error)
-        if (code === 'EAGAIN') return false
-        // Records were overwritten before they were read: the next read returns the oldest one left.
-        if (code === 'EPIPE') log.debug('Lines of the kernel log were lost')
-        else throw error
-      }
-    }
+    for (let records = 0; records < mostRecords; records++) if (!readRecord(from)) return false
     return true
+  }
+
+  const close = () => {
+    if (file !== undefined) closeSync(file)
+    file = undefined
+  }
+
+  /** Opens it first, if need be. True when there may be more. */
+  const readOn = (): boolean => {
+    try {
+      file ??= openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+      const hasMore = readSome(file)
+      isReadable = true
+      return hasMore
+    } catch (error) {
+      if (!isLogged) log.info('The log of the kernel cannot be read here', { path, error })
+      isLogged = true
+      isReadable = false
+      close()
+      return false
+    }
   }
 
   return {
@@ -79,24 +104,11 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
       }
     },
     async run(signal) {
-      let isLogged = false
       while (!signal.aborted) {
-        let more = false
-        try {
-          file ??= openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-          more = readSome(file)
-          isReadable = true
-        } catch (error) {
-          if (!isLogged) log.info('The log of the kernel cannot be read here', { path, error })
-          isLogged = true
-          isReadable = false
-          if (file !== undefined) closeSync(file)
-          file = undefined
-        }
-        await clock.sleep(more ? 0 : isReadable ? periodMs : 30 * periodMs, signal)
+        const hasMore = readOn()
+        await clock.sleep(hasMore ? 0 : isReadable ? periodMs : 30 * periodMs, signal)
       }
-      if (file !== undefined) closeSync(file)
-      file = undefined
+      close()
     },
   }
 }

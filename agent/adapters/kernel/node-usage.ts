@@ -31,7 +31,6 @@ export function nodeUsage({ root, dataDirectory, imageDirectory, filesystemAt }:
       const memory = memoryOf(root, group.memory)
       const pids = pidsOf(root)
       const swap = swapOf(root)
-      const booted = /^btime (\d+)$/m.exec(stat)?.[1]
       const { user, system } = process.cpuUsage()
       return {
         ...(cpu && { cpu }),
@@ -42,7 +41,7 @@ export function nodeUsage({ root, dataDirectory, imageDirectory, filesystemAt }:
         ...(imageFs && { imageFs }),
         ...(pids && { pids }),
         ...(swap && { swap }),
-        bootedMs: booted === undefined ? undefined : Number(booted) * 1000,
+        bootedMs: bootedMsOf(stat),
         agent: { cpuNanoSeconds: (user + system) * 1000, rssBytes: process.memoryUsage.rss() },
       }
     },
@@ -100,4 +99,9 @@ function leadsOut(route: string): string | undefined {
     .split('\n')
     .map((line) => line.split('\t'))
     .find(([, destination, , , , , , mask]) => destination === '00000000' && mask === '00000000')?.[0]
+}
+
+function bootedMsOf(stat: string): number | undefined {
+  const booted = /^btime (\d+)$/m.exec(stat)?.[1]
+  return booted === undefined ? undefined : Number(booted) * 1000
 }

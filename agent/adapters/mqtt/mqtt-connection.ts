@@ -81,9 +81,10 @@ const severalConnectMs = 5_000
 /** A connection must last this long before its loss counts as a first failure: else two agents of one name would race. */
 const stableMs = 10_000
 
+type Failures = ReturnType<typeof connectionFailures>
+
 export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnectionSettings): MqttConnection {
   const { terms, session, will, clock, random, log, transport = overTls } = needs
-  const { root = '/' } = settings
   let credentials: NodeCredentials = settings
   let reconnect: () => void = () => undefined
   const choice = serverChoice(settings.mqttServers ?? (() => [settings.mqttUrl]))
@@ -95,7 +96,7 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
     log,
   })
   const replaced = replacedLinks({ clock, log })
-  const network = networkWatch({ clock, random, network: () => transport.networkState(root) })
+  const network = networkWatch({ clock, random, network: () => transport.networkState(settings.root ?? '/') })
 
   const open = (signal: AbortSignal): Promise<MqttLink> => {
     const { keepaliveSeconds } = terms
@@ -140,6 +141,32 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
     return new Error('Stopped')
   }
 
+  /** `again`: the next attempt does not wait. */
+  const attempt = async (failures: Failures, signal: AbortSignal): Promise<'again' | 'wait'> => {
+    const triedMs = clock.monotonicMs()
+    try {
+      const ended = await connectOnce(signal)
+      if (ended === 'renewed') {
+        failures.reset()
+        return 'again'
+      }
+      const lastedMs = clock.monotonicMs() - triedMs
+      failures.ended(lastedMs)
+      if (signal.aborted) return 'wait'
+      outages.lost(ended, lastedMs)
+      replaced.lost({ lastedMs, epoch: session.epoch })
+    } catch (error) {
+      terms.failed(error)
+      if (!signal.aborted) outages.failed(error)
+      // Another controller may lead by now: each is tried before the wait.
+      if (!choice.failed()) return 'again'
+      failures.refused()
+    } finally {
+      session.closed()
+    }
+    return 'wait'
+  }
+
   return {
     use(next) {
       credentials = next
@@ -148,31 +175,10 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
     async run(signal) {
       const failures = connectionFailures(stableMs)
       while (!signal.aborted) {
-        const triedMs = clock.monotonicMs()
-        try {
-          const ended = await connectOnce(signal)
-          if (ended === 'renewed') {
-            failures.reset()
-            continue
-          }
-          const lastedMs = clock.monotonicMs() - triedMs
-          failures.ended(lastedMs)
-          if (!signal.aborted) {
-            outages.lost(ended, lastedMs)
-            replaced.lost({ lastedMs, epoch: session.epoch })
-          }
-        } catch (error) {
-          terms.failed(error)
-          if (!signal.aborted) outages.failed(error)
-          // Another controller may lead by now: each is tried before the wait.
-          if (!choice.failed()) continue
-          failures.refused()
-        } finally {
-          session.closed()
-        }
-        const waitMs = reconnectWaitMs(failures.count, terms.graceMs, random)
-        const mostMs = choice.isOneOfSeveral() ? severalCeilingMs : waitMs
-        if (await network.cameUpWithin(Math.min(waitMs, mostMs), signal)) failures.reset()
+        if ((await attempt(failures, signal)) === 'again') continue
+        const mostMs = choice.isOneOfSeveral() ? severalCeilingMs : Number.POSITIVE_INFINITY
+        const waitMs = Math.min(mostMs, reconnectWaitMs(failures.count, terms.graceMs, random))
+        if (await network.cameUpWithin(waitMs, signal)) failures.reset()
       }
     },
   }

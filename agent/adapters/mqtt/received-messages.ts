@@ -48,6 +48,11 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     if (message !== undefined) listener.network?.(message)
   }
 
+  const receiveDesired = (listener: ControlPlaneListener, body: string) => {
+    const message = decodedOrLogged(decodeReceivedDesired(parseJson(body)), topics.desired, log)
+    if (message !== undefined) listener.desired(message)
+  }
+
   const receivePolicies = (listener: ControlPlaneListener, body: string) => {
     const message = receivedOrLogged(decodePolicies, body, topics.policies, log)
     if (message !== undefined) listener.policies?.(message)
@@ -66,6 +71,11 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     if (message !== undefined) listener.services?.(shard, message)
   }
 
+  const reportOff = (listener: ControlPlaneListener, { network, policies }: ControllerMessage) => {
+    if (network !== true) listener.networkOff?.()
+    if (network !== true || policies !== true) listener.policiesOff?.()
+  }
+
   const receiveController = (listener: ControlPlaneListener, body: string, isRetained: boolean) => {
     const message = decodedOrLogged(decode(ControllerMessageSchema, parseJson(body)), topics.controller, log)
     if (message === undefined || message.state === 'lost') return
@@ -74,8 +84,7 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     if (epoch !== undefined && epoch !== message.epoch) republish()
     if (epoch !== message.epoch) listener.volumesOff?.()
     epoch = message.epoch
-    if (message.network !== true) listener.networkOff?.()
-    if (message.network !== true || message.policies !== true) listener.policiesOff?.()
+    reportOff(listener, message)
     listener.controllerTime?.(Date.parse(message.time), !isRetained)
     const { apiServers = [], mqttServers = [] } = message
     listener.servers?.({ apiServers, mqttServers })
@@ -92,9 +101,7 @@ export function receivedMessages({ topics, republish, announced, log }: Received
       if (topic === topics.volumes) return receiveVolumes(listener, body)
       const shard = topics.services.indexOf(topic)
       if (shard >= 0) return receiveServices(listener, shard, topic, body)
-      if (topic !== topics.desired) return
-      const message = decodedOrLogged(decodeReceivedDesired(parseJson(body)), topic, log)
-      if (message !== undefined) listener.desired(message)
+      if (topic === topics.desired) receiveDesired(listener, body)
     },
     get epoch() {
       return epoch

@@ -55,6 +55,17 @@ export function nftIPv6Guard(
     return (await readFile(file, 'utf8').catch(() => '1')).trim() !== '0'
   }
 
+  /** With those that `left` names and that are still there. Returns a line about what failed. */
+  const setBridges = async (left: ReturnType<typeof closedBridges>): Promise<string | undefined> => {
+    const all = [...new Set([...bridges, ...left])]
+    // Packets between two ports of a bridge pass IPv6 rules only where the bridge is set so.
+    const lines = all.map((bridge) => `link set dev ${bridge} type bridge nf_call_ip6tables 1\n`)
+    const { stderr } = await runTool(ip, ['-force', '-batch', '-'], lines.join(''))
+    const gone = new Set([...stderr.matchAll(/Cannot find device "(.*)"/g)].map(([, name]) => name))
+    for (const bridge of left) if (!gone.has(bridge)) bridges.add(bridge)
+    return stderr.split('\n').find((line) => line !== '' && !ofNoInterest.test(line))
+  }
+
   const apply = async () => {
     applied = undefined
     wasOpen = isOpen()
@@ -63,16 +74,9 @@ export function nftIPv6Guard(
     // Rules of a fleet that has given up IPv6 stay until its bridges are known.
     if (!wasOpen && bridges.size === 0 && hasRules(present)) return
     // Pods run on while an agent is replaced, and the engine may not answer yet: the bridges that the last one closed stay closed.
-    const left = closedBridges(present)
-    const all = [...new Set([...bridges, ...left])]
-    // Packets between two ports of a bridge pass IPv6 rules only where the bridge is set so.
-    const lines = all.map((bridge) => `link set dev ${bridge} type bridge nf_call_ip6tables 1\n`)
-    const { stderr } = await runTool(ip, ['-force', '-batch', '-'], lines.join(''))
-    const gone = new Set([...stderr.matchAll(/Cannot find device "(.*)"/g)].map(([, name]) => name))
-    for (const bridge of left) if (!gone.has(bridge)) bridges.add(bridge)
+    const failure = await setBridges(closedBridges(present))
     if (!wasOpen) await runToolOrThrow(tried, nft, ['-f', '-'], guardTable([...bridges].sort()))
     isFirst = false
-    const failure = stderr.split('\n').find((line) => line !== '' && !ofNoInterest.test(line))
     if (failure !== undefined) throw new Error(`${tried}: ${failure.slice(0, 200)}`)
     applied = wasOpen ? '' : await printed()
   }

@@ -1,5 +1,5 @@
 /** Programs of the system that change the kernel's network, such as nft and ip: text in, text out, and an end. */
-import { execFile } from 'node:child_process'
+import { type ExecFileException, execFile } from 'node:child_process'
 import { codeOf } from '../../../daemon/errors.ts'
 
 export type ToolOutcome = { readonly code: number; readonly stdout: string; readonly stderr: string }
@@ -26,16 +26,22 @@ export function runTool(
     const settings = { timeout, killSignal: 'SIGKILL', maxBuffer: mostBytes } as const
     const [program, line] = isPiped ? ['sh', ['-c', throughPipe(deadlineMs), file, ...args]] : [file, args]
     const child = execFile(program, [...line], settings, (error, stdout, stderr) => {
-      if (error === null) resolve({ code: 0, stdout, stderr })
-      else if (codeOf(error) === 'ENOENT' || error.code === notFound) reject(new MissingTool(file))
-      else if (error.killed || (isPiped && error.code === timedOut))
-        reject(new Error(`${file} did not end within ${deadlineMs / 1000} s`))
-      else resolve({ code: typeof error.code === 'number' ? error.code : 128, stdout, stderr })
+      const failure = error === null ? undefined : failureOf(error, file, isPiped, deadlineMs)
+      if (failure !== undefined) return reject(failure)
+      const code = error === null ? 0 : error.code
+      resolve({ code: typeof code === 'number' ? code : 128, stdout, stderr })
     })
     // It may end before it has read everything; its status is what counts.
     child.stdin?.on('error', () => undefined)
     child.stdin?.end(input ?? '')
   })
+}
+
+/** undefined: the program ended by itself, or by a signal of others. */
+function failureOf(error: ExecFileException, file: string, isPiped: boolean, deadlineMs: number): Error | undefined {
+  if (codeOf(error) === 'ENOENT' || error.code === notFound) return new MissingTool(file)
+  const isLate = error.killed || (isPiped && error.code === timedOut)
+  return isLate ? new Error(`${file} did not end within ${deadlineMs / 1000} s`) : undefined
 }
 
 /** nft opens /dev/stdin, which is possible for a pipe and not for the socket that Node.js gives a child. */

@@ -46,17 +46,15 @@ export function logindDelay({ root, bus, delayMs }: DelayNeeds) {
       const before = await delayMs()
       const own = await readFile(path, 'utf8').catch(() => undefined)
       const text = wantedMs === undefined ? undefined : dropIn(wantedMs)
-      const isGranted = wantedMs === undefined || before >= wantedMs
+      const reaches = (ms: number) => wantedMs === undefined || ms >= wantedMs
+      const isGranted = reaches(before)
       if (isGranted && (own === undefined || own === text)) return { grantedMs: before, because: undefined }
       if (own === text && refused === wantedMs) return { grantedMs: before, because: await lastWord(root) }
-      try {
-        if (text === undefined) await rm(path)
-        else if (own !== text) await write(path, text)
-      } catch {
+      if (own !== text && !(await put(path, text))) {
         return { grantedMs: before, because: `/${ownDropIn} cannot be written` }
       }
-      const grantedMs = await apply((ms) => (isGranted ? ms !== before : ms >= wantedMs))
-      refused = wantedMs !== undefined && grantedMs < wantedMs ? wantedMs : undefined
+      const grantedMs = await apply((ms) => (isGranted ? ms !== before : reaches(ms)))
+      refused = reaches(grantedMs) ? undefined : wantedMs
       return { grantedMs, because: refused === undefined ? undefined : await lastWord(root) }
     },
   }
@@ -91,4 +89,15 @@ async function lastWord(root: string): Promise<string | undefined> {
     if (/^[ \t]*InhibitDelayMaxSec[ \t]*=/m.test(text)) return `${path} grants less`
   }
   return undefined
+}
+
+/** undefined: no file. False if that failed. */
+async function put(path: string, text: string | undefined): Promise<boolean> {
+  try {
+    if (text === undefined) await rm(path)
+    else await write(path, text)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -15,6 +15,9 @@ export function isRemote({ path, type }: Pick<MountPoint, 'path' | 'type'>): boo
   return path !== '/' && remoteTypes.test(type)
 }
 
+/** Steps of a path that lead nowhere else. */
+const staying = new Set(['', '.'])
+
 /**
  * The remote mount that `path` leads to or through, with links resolved; undefined if there is none. Calls are made on what is above a
  * remote mount only, and none at all on a machine without remote mounts.
@@ -29,7 +32,7 @@ export async function remoteMountOn(
   let at = ''
   let links = 0
   for (let part = rest.shift(); part !== undefined; part = rest.shift()) {
-    if (part === '' || part === '.') continue
+    if (staying.has(part)) continue
     if (part === '..') {
       at = dirname(at || '/').replace(/^\/$/, '')
       continue

@@ -47,22 +47,25 @@ export function diskMoves({
   let notify: () => void = () => undefined
   const copies = copiesUnderWay(active, patienceMs, () => notify())
 
+  /** Ends what the order of before began, as far as the one of now is another. */
+  const leave = async (before: NodeVolumeOrder, now: NodeVolumeOrder | undefined): Promise<void> => {
+    const { uid } = before
+    const isSame = now?.move?.id === before.move?.id && now?.move?.round === before.move?.round
+    if (!isSame || now?.kind !== before.kind) await copies.stop(uid)
+    if (now === undefined) {
+      for (const map of [contents, refusals]) map.delete(uid)
+      await (await openedPool(pools, before).catch(() => undefined))?.moves.removeSnapshots(uid)
+    }
+    active.delete(uid)
+  }
+
   return {
     onChange(listener) {
       notify = listener
     },
     async follow(orders) {
       const wanted = new Map(orders.map((order) => [order.uid, order]))
-      for (const [uid, before] of active) {
-        const now = wanted.get(uid)
-        const isSame = now?.move?.id === before.move?.id && now?.move?.round === before.move?.round
-        if (!isSame || now?.kind !== before.kind) await copies.stop(uid)
-        if (now === undefined) {
-          for (const map of [contents, refusals]) map.delete(uid)
-          await (await openedPool(pools, before).catch(() => undefined))?.moves.removeSnapshots(uid)
-        }
-        active.delete(uid)
-      }
+      for (const before of active.values()) await leave(before, wanted.get(before.uid))
       for (const [uid, order] of wanted) active.set(uid, order)
       copies.ordersChanged()
       const reports: MoveReport[] = []

@@ -78,11 +78,7 @@ export function volumePool(source: PoolSource): VolumePool {
     if (remote !== undefined) throw new VolumeError(`the pool ${path} is on a remote file system (${remote.type})`)
     const known = await readIdentity(memory)
     const found = (await readIdentity(join(own, 'pool.json')))?.id
-    const isGivenUp = known?.unused === true && (found !== undefined || (await isOtherDisk(path)))
-    if (known !== undefined && found !== known.id && !isGivenUp) {
-      const there = found === undefined ? 'its identity is missing' : `pool ${found} is there`
-      throw new VolumeError(`the pool ${known.id} is not at ${path}: ${there}. Mount its disk there`)
-    }
+    await refuseOther(known, found)
     if (!isMade && !(await isFolder(path))) throw new VolumeError(`the folder ${path} does not exist`)
     const id = found ?? (await made(path, own))
     // A pool that was found may have volumes.
@@ -93,6 +89,14 @@ export function volumePool(source: PoolSource): VolumePool {
       ...(name !== undefined && { name }),
       ...(isDefault !== (name === undefined) && { default: isDefault }),
     }
+  }
+  /** Throws VolumeError if another pool, or none, is where the one with volumes was. */
+  const refuseOther = async (known: Identity | undefined, found: string | undefined): Promise<void> => {
+    if (known === undefined || known.id === found) return
+    const isGivenUp = known.unused === true && (found !== undefined || (await isOtherDisk(path)))
+    if (isGivenUp) return
+    const there = found === undefined ? 'its identity is missing' : `pool ${found} is there`
+    throw new VolumeError(`the pool ${known.id} is not at ${path}: ${there}. Mount its disk there`)
   }
   const remember = async (pool: Identity) => {
     await makeFolder(dirname(memory))
@@ -111,6 +115,18 @@ export function volumePool(source: PoolSource): VolumePool {
   const records = volumeRecords(own)
   const trash = poolTrash(path)
   const moves = poolMoves(path)
+
+  /** A PersistentVolume that names a folder in the trash takes it back. Throws VolumeError if its data must be somewhere and is not found. */
+  const makeOrRestore = async (
+    folder: string,
+    { pool, uid, hasData, hasGroup }: Pick<PoolVolume, 'pool' | 'uid' | 'hasData' | 'hasGroup'>,
+  ): Promise<void> => {
+    if (await trash.has(uid)) throw new VolumeError(`its data is in the trash of the pool ${pool}`)
+    await use()
+    if (await trash.restore(basename(folder))) return
+    if (hasData) throw new VolumeError(`the folder ${folder} is missing, and not in the trash of the pool ${pool}`)
+    await makeVolume(path, folder, hasGroup)
+  }
 
   return {
     source,
@@ -133,13 +149,7 @@ export function volumePool(source: PoolSource): VolumePool {
           const missing = `the folder ${folder} was made before and is missing. Its data is not in the pool ${pool}`
           throw new VolumeError(missing)
         }
-        if (await trash.has(uid)) throw new VolumeError(`its data is in the trash of the pool ${pool}`)
-        // A PersistentVolume that names a folder in the trash takes it back.
-        await use()
-        const isRestored = await trash.restore(basename(folder))
-        if (!isRestored && hasData)
-          throw new VolumeError(`the folder ${folder} is missing, and not in the trash of the pool ${pool}`)
-        if (!isRestored) await makeVolume(path, folder, hasGroup)
+        await makeOrRestore(folder, { pool, uid, hasData, hasGroup })
       }
       // The PersistentVolume was created again. Without any record, after a power cut here, nothing deletes the folder.
       if (earlier !== undefined) await records.remove(earlier.uid)

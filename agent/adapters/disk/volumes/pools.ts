@@ -45,11 +45,11 @@ export function volumePools(configured: readonly ConfiguredPool[], folders: Pool
   const open = async (): Promise<readonly OpenedPool[]> => {
     const opened: OpenedPool[] = []
     /** Where the pool of each id is. A pool that is missing keeps its own: another disk with it is a copy. */
-    const places = new Map<string, string>()
+    const places = new Map<string | undefined, string>()
     for (const pool of await all()) {
       const state = await stateOf(pool)
-      const id = 'id' in state ? state.id : (await pool.remembered().catch(() => undefined))?.id
-      const other = id === undefined ? undefined : places.get(id)
+      const id = await idOf(pool, state)
+      const other = places.get(id)
       if (id !== undefined && other === undefined) places.set(id, pool.source.path)
       // The disk that was mounted in the data directory is now configured.
       if (pool === earlier && 'missing' in state && other !== undefined) continue
@@ -116,4 +116,9 @@ async function stateOf(pool: VolumePool): Promise<PoolState> {
     const { name } = pool.source
     return { ...(name !== undefined && { name }), missing: messageOf(error) }
   }
+}
+
+/** Its identity, which the node remembers of a pool that is missing. */
+async function idOf(pool: VolumePool, state: PoolState): Promise<string | undefined> {
+  return 'id' in state ? state.id : (await pool.remembered().catch(() => undefined))?.id
 }
