@@ -104,6 +104,20 @@ export function reportWithoutNetwork(node: string, obstacle: NetworkObstacle | u
   return { node, problems: obstacle === undefined ? [] : [`${obstacleText(obstacle)}. ${obstacle.remedy}`] }
 }
 
+type RouteFacts = {
+  readonly isReached: boolean
+  readonly isMissing: boolean
+  readonly isProven: boolean
+  readonly contact: PeerContact
+}
+
+/** The route to the pods of another node. */
+function routeState({ isReached, isMissing, isProven, contact }: RouteFacts): NodeRoute['state'] {
+  if (!isReached) return 'not reached'
+  if (isMissing) return isProven ? 'missing' : 'not proven'
+  return contact === 'in contact' ? 'in place' : contact
+}
+
 export function networkReport(findings: NetworkFindings): NetworkReport {
   const { nodeName: node, message, links, made } = findings
   if (message === undefined) return reportWithoutNetwork(node, findings.obstacle)
@@ -112,21 +126,23 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
   const contacts = contactsOf(wanted, findings)
   const missing = steps.flatMap((step) => (step.step === 'addRoute' ? [step.route.range] : []))
   const unproven = new Set(unprovenNodes(message, node, findings.proofs))
+  const ipv6State = (range: string) => {
+    if (!wanted?.ipv6?.routes.some((route) => route.range === range)) return 'not reached'
+    return missing.concat(ipv6InTheWay.join()).some((text) => text.includes(range)) ? 'missing' : 'in place'
+  }
   const nodes = message.nodes.map(({ name, podCIDR, address, ipv6 }): NodeRoute => {
     const route = wanted?.routes.find(({ range }) => range === podCIDR)
     const isMissing = missing.includes(podCIDR) || inTheWay.some((text) => text.includes(podCIDR))
-    const contact = contacts.get(podCIDR)?.contact ?? 'in contact'
-    const there = contact === 'in contact' ? 'in place' : contact
-    const absent = unproven.has(name) ? 'not proven' : 'missing'
-    const state = name === node ? 'this node' : route === undefined ? 'not reached' : isMissing ? absent : there
     const relay = wanted?.relays.get(name)
-    const isReached = wanted?.ipv6?.routes.some(({ range }) => range === ipv6?.podCIDR) === true
-    const isLacking =
-      isReached && missing.concat(ipv6InTheWay.join()).some((text) => text.includes(ipv6?.podCIDR ?? ' '))
-    const there6 = isLacking ? 'missing' : isReached ? 'in place' : 'not reached'
+    const contact = contacts.get(podCIDR)?.contact ?? 'in contact'
+    const state = routeState({ isReached: route !== undefined, isMissing, isProven: !unproven.has(name), contact })
     return {
-      ...{ name, podCIDR, address, way: wayOf(route), ...(relay && { relay }), state },
-      ...(wanted?.ipv6 && ipv6 && { ipv6: { podCIDR: ipv6.podCIDR, state: name === node ? 'this node' : there6 } }),
+      ...{ name, podCIDR, address, way: wayOf(route), ...(relay && { relay }) },
+      state: name === node ? 'this node' : state,
+      ...(wanted?.ipv6 &&
+        ipv6 && {
+          ipv6: { podCIDR: ipv6.podCIDR, state: name === node ? 'this node' : ipv6State(ipv6.podCIDR) },
+        }),
     }
   })
   const loadBalancers = balancedAddresses(findings)

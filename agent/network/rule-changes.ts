@@ -68,28 +68,34 @@ export function allRules(
   const { command } = phases
   const chains = new Map(wanted.flatMap((part) => [...part.chains]))
   const sets = new Map(wanted.flatMap((part) => [...part.sets]))
-  const known = new Map<string, RuleElements>()
-  if (existing !== undefined) {
-    phases.flush.push(`flush table ${family.ip} ${tableName}`)
-    for (const set of existing.sets) {
-      const next = sets.get(set.name)
-      if (next === undefined || !isKept(set, next)) phases.deleteSets.push(command('delete', set.kind, set.name))
-      else {
-        known.set(set.name, next.elements === undefined ? next : { ...next, elements: undefined })
-        if (next.elements !== undefined) phases.flush.push(command('flush', set.kind, set.name))
-      }
-    }
-    for (const name of existing.chains) {
-      // A chain that the kernel enters may have been at another place.
-      if (chains.get(name)?.base !== undefined) phases.deleteChains.push(command('delete', 'chain', name))
-      else if (!chains.has(name) && !jumpPoints.has(name)) phases.retired.push(name)
-    }
+  if (existing !== undefined) phases.flush.push(`flush table ${family.ip} ${tableName}`)
+  const known = keptSets(phases, existing?.sets ?? [], sets)
+  for (const name of existing?.chains ?? []) {
+    // A chain that the kernel enters may have been at another place.
+    if (chains.get(name)?.base !== undefined) phases.deleteChains.push(command('delete', 'chain', name))
+    else if (!chains.has(name) && !jumpPoints.has(name)) phases.retired.push(name)
   }
   for (const name of jumpPoints) phases.define.push(command('add', 'chain', name))
   changeSets(phases, known, sets)
   changeChains(phases, noRules.chains, chains)
   const { commands, retired } = transaction(phases)
   return { commands: `add table ${family.ip} ${tableName}\n${commands}`, retired }
+}
+
+/** Those that stay, emptied unless packets fill them; deletes the others. */
+function keptSets(phases: Phases, existing: readonly ExistingSet[], wanted: RuleSet['sets']): RuleSet['sets'] {
+  const { command } = phases
+  const kept = new Map<string, RuleElements>()
+  for (const set of existing) {
+    const next = wanted.get(set.name)
+    if (next === undefined || !isKept(set, next)) {
+      phases.deleteSets.push(command('delete', set.kind, set.name))
+      continue
+    }
+    kept.set(set.name, next.elements === undefined ? next : { ...next, elements: undefined })
+    if (next.elements !== undefined) phases.flush.push(command('flush', set.kind, set.name))
+  }
+  return kept
 }
 
 /** Flags and size are not listed: a set with some that is not filled by packets is made again. */
@@ -111,15 +117,20 @@ function changeChains(phases: Phases, before: RuleSet['chains'], after: RuleSet[
     if (next !== undefined) phases.deleteChains.push(command('delete', 'chain', name))
     else if (!jumpPoints.has(name)) phases.retired.push(name)
   }
-  for (const [name, chain] of after) {
-    const last = before.get(name)
-    if (last === chain) continue
-    const isNew = last === undefined || !isSameHook(last.base, chain.base)
-    if (isNew) phases.define.push(`${command('add', 'chain', name)}${hookText(chain.base)}`)
-    else if (isSameRules(last, chain)) continue
-    else phases.flush.push(command('flush', 'chain', name))
-    for (const rule of chain.rules) phases.fill.push(`${command('add', 'rule', name)} ${rule}`)
-  }
+  for (const [name, chain] of after) if (before.get(name) !== chain) changeChain(phases, name, before.get(name), chain)
+}
+
+function changeChain(
+  { command, define, flush, fill }: Phases,
+  name: string,
+  before: RuleChain | undefined,
+  after: RuleChain,
+) {
+  const isNew = before === undefined || !isSameHook(before.base, after.base)
+  if (!isNew && isSameRules(before, after)) return
+  if (isNew) define.push(`${command('add', 'chain', name)}${hookText(after.base)}`)
+  else flush.push(command('flush', 'chain', name))
+  for (const rule of after.rules) fill.push(`${command('add', 'rule', name)} ${rule}`)
 }
 
 function changeSets(phases: Phases, before: RuleSet['sets'], after: RuleSet['sets']): void {

@@ -78,6 +78,24 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
     return wantedAddresses(states.services, network, nodeName).filter((ip) => !others.has(ip))
   }
 
+  const giveUp = async (held: ReturnType<BalancerHost['held']>): Promise<void> => {
+    if (held.size > 0 || phases.size > 0) await host.clear()
+    for (const address of held) log.info('Load balancer address given up', { address })
+    phases = new Map()
+  }
+
+  const carryOut = async (
+    plan: ReturnType<typeof planAddresses>,
+    isPart: (ip: string) => boolean,
+    device: string | undefined,
+  ): Promise<void> => {
+    const steps = plan.steps.filter(({ ip }) => isPart(ip))
+    await host.apply(steps, device)
+    phases = new Map([...phasesOf(phases, (ip) => !isPart(ip)), ...phasesOf(plan.phases, isPart)])
+    logSteps(log, steps)
+    reportBlocked(phases)
+  }
+
   const pass = async (): Promise<number> => {
     const network = reads.networkMessage.get()
     const addresses = wanted()
@@ -85,9 +103,7 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
     writes.balancerRules.IPv4.set(network && balancerRules(addresses, ipv4Rules))
     writes.balancerRules.IPv6.set(network?.ipv6 && balancerRules(addresses, ipv6Rules))
     if (addresses.length === 0) {
-      if (held.size > 0 || phases.size > 0) await host.clear()
-      for (const address of held) log.info('Load balancer address given up', { address })
-      phases = new Map()
+      await giveUp(held)
       return longestTimerMs
     }
     const own = network?.nodes.find(({ name }) => name === nodeName)?.address
@@ -103,15 +119,8 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
     }
     const plan = planAddresses(phases, facts, clock.monotonicMs())
     // A link that has IPv6 off refuses those of IPv6: those of IPv4 do not wait for them.
-    for (const isPart of [isOfIPv4, isOfIPv6]) {
-      const steps = plan.steps.filter(({ ip }) => isPart(ip))
-      await host.apply(steps, link?.device)
-      phases = new Map([...phasesOf(phases, (ip) => !isPart(ip)), ...phasesOf(plan.phases, isPart)])
-      logSteps(log, steps)
-      reportBlocked(phases)
-    }
-    const isAsking = [...phases.values()].some((one) => one.phase === 'probing' || isChecking(one))
-    return Math.min(plan.nextMs ?? linkMs, isAsking ? answerMs : linkMs)
+    for (const isPart of [isOfIPv4, isOfIPv6]) await carryOut(plan, isPart, link?.device)
+    return Math.min(plan.nextMs ?? linkMs, [...phases.values()].some(isAsking) ? answerMs : linkMs)
   }
 
   const attempt = async (): Promise<number> => {
@@ -162,8 +171,9 @@ function phasesOf(
   return [...phases].filter(([ip]) => isPart(ip))
 }
 
-function isChecking(phase: AddressPhase): boolean {
-  return phase.phase === 'held' && phase.checkUntilMs !== undefined
+/** Answers of the link are waited for. */
+function isAsking(phase: AddressPhase): boolean {
+  return phase.phase === 'probing' || (phase.phase === 'held' && phase.checkUntilMs !== undefined)
 }
 
 function logSteps(log: Log, steps: readonly AddressStep[]): void {
@@ -178,9 +188,7 @@ function blockedReports({ clock, log, event }: Pick<BalancerManagerNeeds, 'clock
   const reported = new Map<string, string>()
   return (phases: AddressPhases) => {
     for (const ip of [...reported.keys()]) if (phases.get(ip)?.phase === 'held' || !phases.has(ip)) reported.delete(ip)
-    for (const [ip, phase] of phases) {
-      const blocked = phase.phase === 'held' ? undefined : phase.blocked
-      if (blocked === undefined || clock.monotonicMs() - blocked.sinceMs < otherHolderMs) continue
+    for (const [ip, blocked] of blockedAddresses(phases, clock.monotonicMs())) {
       if (reported.get(ip) === blocked.mac) continue
       reported.set(ip, blocked.mac)
       log.warn('Another machine answers for the address of a load balancer', { address: ip, mac: blocked.mac })
@@ -190,4 +198,11 @@ function blockedReports({ clock, log, event }: Pick<BalancerManagerNeeds, 'clock
       event({ type: 'Warning', reason: 'LoadBalancerAddressInUse', message })
     }
   }
+}
+
+function blockedAddresses(phases: AddressPhases, nowMs: number) {
+  return [...phases].flatMap(([ip, phase]) => {
+    const blocked = phase.phase === 'held' ? undefined : phase.blocked
+    return blocked === undefined || nowMs - blocked.sinceMs < otherHolderMs ? [] : [[ip, blocked] as const]
+  })
 }

@@ -37,12 +37,10 @@ function ofOtherNodes(
 ): ReadonlySet<string> {
   const first = new Map<string, string>()
   for (const [name, service] of own) for (const ip of balancerIPs(service)) if (!first.has(ip)) first.set(ip, name)
-  const found = new Set<string>()
-  for (const [name, service] of services) {
-    if (service.type !== 'LoadBalancer' || (service.loadBalancerNode ?? nodeName) === nodeName) continue
-    for (const ip of balancerIPs(service)) if (name < (first.get(ip) ?? '')) found.add(ip)
-  }
-  return found
+  const others = [...services].filter(
+    ([, { type, loadBalancerNode = nodeName }]) => type === 'LoadBalancer' && loadBalancerNode !== nodeName,
+  )
+  return new Set(others.flatMap(([name, service]) => balancerIPs(service).filter((ip) => name < (first.get(ip) ?? ''))))
 }
 
 function balancerIPs({ loadBalancerIPs = [], ipv6 }: ServiceState): readonly string[] {

@@ -53,6 +53,21 @@ export function hostPortCleaner({ flows, isOwn, reads, clock, log }: HostPortCle
     },
   }
 
+  /** Returns how many were removed. `elsewhere`: addresses that are not of this machine, to which those of the others are added. */
+  const removeOwn = async (family: IPFamily, found: readonly UdpFlow[], elsewhere: Set<string>): Promise<number> => {
+    let removed = 0
+    for (const flow of found) {
+      if (elsewhere.has(flow.address)) continue
+      if (!(await isOwn(flow.address))) {
+        elsewhere.add(flow.address)
+        continue
+      }
+      await flows[family].remove(flow)
+      removed++
+    }
+    return removed
+  }
+
   /** Resolves once the flows of the family agree with what translates new ones. */
   const clean = async (family: IPFamily): Promise<void> => {
     const pods = podsInForce[family]()
@@ -64,13 +79,7 @@ export function hostPortCleaner({ flows, isOwn, reads, clock, log }: HostPortCle
     for (let lists = 0; lists < mostLists; lists++) {
       const isWanted = (flow: UdpFlow) => !elsewhere.has(flow.address) && isStaleHostFlow(flow, before, now)
       const found = await flows[family].list(isWanted, mostListed)
-      for (const flow of found) {
-        if (elsewhere.has(flow.address)) continue
-        if (await isOwn(flow.address)) {
-          await flows[family].remove(flow)
-          removed++
-        } else elsewhere.add(flow.address)
-      }
+      removed += await removeOwn(family, found, elsewhere)
       if (found.length < mostListed) break
     }
     if (removed > 0) log.info('Flows of UDP to host ports removed: their pod is another, or gone', { flows: removed })

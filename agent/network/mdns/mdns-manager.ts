@@ -61,14 +61,18 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
     }
   }
 
-  /** Sockets of the links that are used now. */
-  const verify = async (used: MdnsSettings) => {
-    const channels = channelsOf(linksToUse(host.links(), used, needs.nodeAddress()))
+  const closeUnused = async (used: ReturnType<typeof channelsOf>) => {
     for (const [key, publisher] of publishers) {
-      if (channels.has(key) && publisher.failure() === undefined) continue
+      if (used.has(key) && publisher.failure() === undefined) continue
       publishers.delete(key)
       await publisher.close()
     }
+  }
+
+  /** Sockets of the links that are used now. */
+  const verify = async (used: MdnsSettings) => {
+    const channels = channelsOf(linksToUse(host.links(), used, needs.nodeAddress()))
+    await closeUnused(channels)
     for (const key of problems.keys()) if (!channels.has(key)) problems.delete(key)
     for (const [key, channel] of channels) if (!publishers.has(key)) await open(key, channel)
     own = host.addresses()

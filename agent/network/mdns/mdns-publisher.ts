@@ -16,6 +16,7 @@ import { isOnLink, type MdnsLink, withoutZone } from './mdns-names.ts'
 import {
   announcedNames,
   type MdnsNames,
+  type MdnsReception,
   namesInMessage,
   namesOfOthers,
   receiveMdns,
@@ -91,6 +92,12 @@ export async function openMdnsPublisher(channel: MdnsChannel, needs: PublisherNe
   let own = host.addresses()
   let failure: Error | undefined
 
+  const answer = ({ multicast, unicast, legacy }: MdnsReception, id: number, from: MdnsPeer) => {
+    if (multicast.length > 0) void socket.multicast(writeResponse(multicast))
+    if (unicast.length > 0) void socket.unicast(writeResponse(unicast), from)
+    if (legacy !== undefined) void socket.unicast(writeLegacyResponse(id, legacy.question, legacy.host), from)
+  }
+
   const receive = (bytes: Buffer, from: MdnsPeer) => {
     // Section 11: what comes from another link is not of this one.
     if (!isOnLink(from.address, link) || !sources.take(from.address) || !all.take('')) return
@@ -106,10 +113,7 @@ export async function openMdnsPublisher(channel: MdnsChannel, needs: PublisherNe
     names = received.names
     for (const name of received.lost)
       log.warn('Another machine has a name of this node on the link', { name, address: from.address })
-    const { multicast, unicast, legacy } = received
-    if (multicast.length > 0) void socket.multicast(writeResponse(multicast))
-    if (unicast.length > 0) void socket.unicast(writeResponse(unicast), from)
-    if (legacy !== undefined) void socket.unicast(writeLegacyResponse(message.id, legacy.question, legacy.host), from)
+    answer(received, message.id, from)
     if (before !== names && message.isResponse) wake()
   }
 

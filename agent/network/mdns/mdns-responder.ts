@@ -104,15 +104,13 @@ export function stepNames(names: MdnsNames, nowMs: number): MdnsStep {
   for (const name of names.values()) {
     const { state } = name
     if (state.phase === 'held' || state.dueMs > nowMs) continue
-    if (state.phase === 'announcing' || (state.phase === 'probing' && state.sent >= probes)) {
-      const sent = state.phase === 'announcing' ? state.sent + 1 : 1
-      announcing.push(name)
-      const after = sent >= announcements ? { phase: 'held' as const } : announcingAfter(sent, nowMs)
-      next.set(name.name, { ...name, state: after, multicastMs: nowMs })
-    } else {
-      const sent = state.phase === 'probing' ? state.sent + 1 : 1
+    const after = phaseAfterSending(state, nowMs)
+    if (after.phase === 'probing') {
       probing.push(name)
-      next.set(name.name, { ...name, state: { phase: 'probing', sent, dueMs: nowMs + probeMs } })
+      next.set(name.name, { ...name, state: after })
+    } else {
+      announcing.push(name)
+      next.set(name.name, { ...name, state: after, multicastMs: nowMs })
     }
   }
   const due = [...next.values()].flatMap(({ state }) => (state.phase === 'held' ? [] : [state.dueMs]))
@@ -120,8 +118,14 @@ export function stepNames(names: MdnsNames, nowMs: number): MdnsStep {
   return { names: next, probes: probing, announcements: announcing, dueMs }
 }
 
-function announcingAfter(sent: number, nowMs: number): NamePhase {
-  return { phase: 'announcing', sent, dueMs: nowMs + announceMs }
+/** Behind a probe, or behind an announcement. */
+function phaseAfterSending(state: NamePhase, nowMs: number): NamePhase {
+  const isProbed = state.phase === 'probing' && state.sent >= probes
+  if (state.phase === 'announcing' || isProbed) {
+    const sent = state.phase === 'announcing' ? state.sent + 1 : 1
+    return sent >= announcements ? { phase: 'held' } : { phase: 'announcing', sent, dueMs: nowMs + announceMs }
+  }
+  return { phase: 'probing', sent: state.phase === 'probing' ? state.sent + 1 : 1, dueMs: nowMs + probeMs }
 }
 
 /** `isOwn`: it came from this machine, by another program or from this one. */
@@ -155,46 +159,77 @@ function receiveResponse(names: MdnsNames, { answers }: MdnsMessage, { isOwn }: 
   for (const record of answers) {
     const known = next.get(record.name)
     if (known === undefined || record.ttl === 0) continue
-    const ofType = recordsOfType(known, record.type)
-    const isSame = ofType.some(({ data }) => Buffer.compare(record.data, data) === 0)
-    if (known.state.phase === 'probing') {
-      if (isSame && !isOwn) continue
-      next.set(record.name, { ...known, state: { phase: isOwn ? 'left' : 'taken', dueMs: nowMs + retryMs } })
-      if (!isOwn) lost.push(record.name)
-    } else if (isAnnounced(known) && !isOwn && ofType.length > 0 && !isSame) {
-      next.set(record.name, { ...known, state: { phase: 'probing', sent: 0, dueMs: nowMs } })
-    }
+    const state = phaseAfter(record, known, isOwn, nowMs)
+    if (state === undefined) continue
+    next.set(record.name, { ...known, state })
+    if (state.phase === 'taken') lost.push(record.name)
   }
   return { names: next, multicast: [], unicast: [], legacy: undefined, lost }
 }
 
+/** undefined: it stays as it is. */
+function phaseAfter(
+  record: MdnsMessage['answers'][number],
+  known: MdnsName,
+  isOwn: boolean,
+  nowMs: number,
+): NamePhase | undefined {
+  const ofType = recordsOfType(known, record.type)
+  const isSame = ofType.some(({ data }) => Buffer.compare(record.data, data) === 0)
+  if (known.state.phase === 'probing') {
+    return isSame && !isOwn ? undefined : { phase: isOwn ? 'left' : 'taken', dueMs: nowMs + retryMs }
+  }
+  const isConflict = isAnnounced(known) && !isOwn && ofType.length > 0 && !isSame
+  return isConflict ? { phase: 'probing', sent: 0, dueMs: nowMs } : undefined
+}
+
 function answerQuery(names: MdnsNames, message: MdnsMessage, sender: Sender, nowMs: number): MdnsReception {
   const next = new Map(sender.isOwn ? names : deferred(names, message.authorities, nowMs))
-  const [first] = message.questions
   if (sender.isLegacy) {
-    const host = first && next.get(first.name)
-    const isAnswered = host !== undefined && isAnnounced(host) && recordsOfType(host, first?.type ?? 0).length > 0
-    const legacy = isAnswered && first !== undefined ? { question: first, host } : undefined
-    return { names: next, multicast: [], unicast: [], legacy, lost: [] }
+    return { names: next, multicast: [], unicast: [], legacy: legacyAnswer(next, message), lost: [] }
   }
   const [multicast, unicast] = [new Map<NameText, MdnsAnswer>(), new Map<NameText, MdnsAnswer>()]
-  for (const { name, type, wantsUnicast } of message.questions) {
-    const known = next.get(name)
-    if (known === undefined || !isAnnounced(known) || isKnown(known, type, message.answers)) continue
-    const isProbe = message.authorities.some((record) => record.name === name)
-    const sinceMs = nowMs - known.multicastMs
-    const isUnicast = wantsUnicast && sinceMs < recentMs
-    const reply = isUnicast ? unicast : multicast
-    const before = reply.get(name)
-    if (!isUnicast && before === undefined && sinceMs < (isProbe ? defendMs : repeatMs)) continue
-    // What is not sent is not marked as sent: others may ask for it.
-    if (before === undefined && reply.size >= namesInMessage) continue
-    if (!isUnicast) next.set(name, { ...known, multicastMs: nowMs })
-    const isOther = before !== undefined && before.type !== type
-    reply.set(name, { name, addresses: known.addresses, type: isOther ? anyType : type })
-  }
+  for (const question of message.questions) answerQuestion(question, message, { next, multicast, unicast }, nowMs)
   const replies = { multicast: [...multicast.values()], unicast: [...unicast.values()] }
   return { names: next, ...replies, legacy: undefined, lost: [] }
+}
+
+type Replies = {
+  readonly next: Map<NameText, MdnsName>
+  readonly multicast: Map<NameText, MdnsAnswer>
+  readonly unicast: Map<NameText, MdnsAnswer>
+}
+
+function answerQuestion(
+  { name, type, wantsUnicast }: MdnsQuestion,
+  message: MdnsMessage,
+  { next, multicast, unicast }: Replies,
+  nowMs: number,
+): void {
+  const known = next.get(name)
+  if (known === undefined || !isAnnounced(known) || isKnown(known, type, message.answers)) return
+  const isUnicast = wantsUnicast && nowMs - known.multicastMs < recentMs
+  const reply = isUnicast ? unicast : multicast
+  const before = reply.get(name)
+  if (before === undefined && !(isUnicast || mayRepeat(known, message, nowMs))) return
+  // What is not sent is not marked as sent: others may ask for it.
+  if (before === undefined && reply.size >= namesInMessage) return
+  if (!isUnicast) next.set(name, { ...known, multicastMs: nowMs })
+  const isOther = before !== undefined && before.type !== type
+  reply.set(name, { name, addresses: known.addresses, type: isOther ? anyType : type })
+}
+
+/** Sooner if another machine probes for the name. */
+function mayRepeat({ name, multicastMs }: MdnsName, { authorities }: MdnsMessage, nowMs: number): boolean {
+  const isProbe = authorities.some((record) => record.name === name)
+  return nowMs - multicastMs >= (isProbe ? defendMs : repeatMs)
+}
+
+/** A host that uses plain DNS asks one question. */
+function legacyAnswer(names: MdnsNames, { questions: [question] }: MdnsMessage): MdnsReception['legacy'] {
+  const host = question && names.get(question.name)
+  if (question === undefined || host === undefined || !isAnnounced(host)) return undefined
+  return recordsOfType(host, question.type).length > 0 ? { question, host } : undefined
 }
 
 /**

@@ -36,14 +36,12 @@ export function decodePolicies(input: unknown): Decoded<Received<PoliciesMessage
   const closed = new Set<unknown>()
   for (const item of envelope.value.policies) {
     const decoded = decode(PolicyStateSchema, item)
-    if (decoded.ok && isUsable(decoded.value)) policies.push(decoded.value)
-    else {
-      problems.push(`policy ${nameIn(item)}`)
-      const namespace = isObject(item) ? item['namespace'] : undefined
-      // A policy without a readable namespace may belong to any: all are closed.
-      if (typeof namespace === 'string') closed.add(namespace)
-      else for (const one of namespaces) closed.add(one)
+    if (decoded.ok && isUsable(decoded.value)) {
+      policies.push(decoded.value)
+      continue
     }
+    problems.push(`policy ${nameIn(item)}`)
+    for (const one of closedBy(item, namespaces)) closed.add(one)
   }
   const sets: PeerSetState[] = []
   for (const item of envelope.value.sets) {
@@ -58,6 +56,12 @@ export function decodePolicies(input: unknown): Decoded<Received<PoliciesMessage
     policies: policies.filter(({ namespace }) => !closed.has(namespace)),
   }
   return { ok: true, value: { message, problems }, unknownFields: [] }
+}
+
+/** A policy without a readable namespace may belong to any: all are closed. */
+function closedBy(item: unknown, namespaces: readonly string[]): readonly string[] {
+  const namespace = isObject(item) ? item['namespace'] : undefined
+  return typeof namespace === 'string' ? [namespace] : namespaces
 }
 
 const setName = /^[0-9a-f]{1,64}$/

@@ -39,16 +39,20 @@ export function decodeServices(input: unknown): Decoded<Received<ServicesMessage
  */
 const mostPairs = { ofAddresses: 10_000, ofEndpoints: 100_000 }
 
-/** undefined: every value is one that packet filters and names can have. */
-function serviceProblem(service: ServiceState): string | undefined {
-  const { namespace, name } = service
+function nameProblem({ namespace, name, loadBalancerNode, externalName }: ServiceState): string | undefined {
   if (dnsLabelProblem(namespace) !== undefined || dnsLabelProblem(name) !== undefined) return 'a name is not valid'
-  const { loadBalancerNode } = service
   if (loadBalancerNode !== undefined && dnsSubdomainProblem(loadBalancerNode) !== undefined)
     return 'the node of the load balancer is not valid'
-  const { externalName, ports, affinitySeconds = 1, healthCheckNodePort, ipv6 } = service
   if (externalName !== undefined && dnsSubdomainProblem(externalName.toLowerCase().replace(/\.$/, '')) !== undefined)
     return 'the external name is not valid'
+  return undefined
+}
+
+/** undefined: every value is one that packet filters and names can have. */
+function serviceProblem(service: ServiceState): string | undefined {
+  const ofNames = nameProblem(service)
+  if (ofNames !== undefined) return ofNames
+  const { ports, affinitySeconds = 1, healthCheckNodePort, ipv6 } = service
   const endpoints = [...service.endpoints, ...(ipv6?.endpoints ?? [])]
   const numbers = [healthCheckNodePort, ...ports.flatMap(({ port, nodePort }) => [port, nodePort])]
   const named = [...ports, ...endpoints.flatMap((set) => set.ports)]

@@ -28,7 +28,7 @@ export function readName(bytes: Uint8Array, from: number, mayPoint: boolean): Na
     if (size === undefined) return undefined
     if (size === 0) return { name: labels.join('.'), end: end ?? at + 1 }
     if (size >= 0xc0) {
-      const to = ((size & 0x3f) << 8) | (bytes[at + 1] ?? 0)
+      const to = pointerIn(size, bytes[at + 1])
       pointers += 1
       // Only backwards: so it ends, whatever the bytes are.
       if (!mayPoint || at + 1 >= bytes.length || to >= earliest || pointers > mostPointers) return undefined
@@ -42,6 +42,10 @@ export function readName(bytes: Uint8Array, from: number, mayPoint: boolean): Na
     labels.push(labelText(bytes, at + 1, size))
     at += size + 1
   }
+}
+
+function pointerIn(high: number, low = 0): number {
+  return ((high & 0x3f) << 8) | low
 }
 
 function labelText(bytes: Uint8Array, from: number, size: number): string {

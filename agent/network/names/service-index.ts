@@ -36,10 +36,8 @@ function build(services: ReadonlyMap<string, ServiceState>): Built {
     if (type === 'ExternalName') continue
     const addresses = [...clusterIPs, ...(ipv6?.clusterIPs ?? [])]
     for (const address of addresses) byClusterIP.set(address, [`${name}.${namespace}`])
-    for (const { ip, hostname, ready } of [...endpoints, ...(ipv6?.endpoints ?? [])].flatMap(
-      ({ addresses }) => addresses,
-    )) {
-      if (!hostname || !ready) continue
+    const all = [...endpoints, ...(ipv6?.endpoints ?? [])].flatMap((set) => set.addresses)
+    for (const { ip, hostname } of all.filter(({ ready, hostname }) => ready && hostname)) {
       const names = byEndpoint.get(ip) ?? []
       const own = `${hostname}.${name}.${namespace}`
       if (!names.includes(own)) byEndpoint.set(ip, [...names, own])

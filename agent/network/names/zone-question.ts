@@ -25,11 +25,27 @@ export function zoneQuestion(name: string, domain: string): ZoneQuestion | undef
   if (!name.endsWith(`.${domain}`)) return undefined
   const labels = name.slice(0, -domain.length - 1).split('.')
   const branch = labels.pop()
-  if (branch === 'dns-version' && labels.length === 0) return { of: 'schema' }
-  if (branch === 'dns' && labels.length <= 1)
-    return labels.length === 0 ? { of: 'branch' } : labels[0] === 'ns' ? { of: 'server' } : nothing
-  if (branch === 'node') return labels.length === 0 ? { of: 'branch' } : { of: 'node', node: labels.join('.') }
-  if (branch !== 'svc' && branch !== 'pod') return nothing
+  switch (branch) {
+    case 'dns-version':
+      return labels.length === 0 ? { of: 'schema' } : nothing
+    case 'dns':
+      return serverQuestion(labels)
+    case 'node':
+      return labels.length === 0 ? { of: 'branch' } : { of: 'node', node: labels.join('.') }
+    case 'svc':
+    case 'pod':
+      return objectQuestion(branch, labels)
+    default:
+      return nothing
+  }
+}
+
+function serverQuestion(labels: readonly string[]): ZoneQuestion {
+  if (labels.length === 0) return { of: 'branch' }
+  return labels.length === 1 && labels[0] === 'ns' ? { of: 'server' } : nothing
+}
+
+function objectQuestion(branch: 'svc' | 'pod', labels: string[]): ZoneQuestion {
   const namespace = labels.pop()
   if (namespace === undefined) return { of: 'branch' }
   const object = labels.pop()

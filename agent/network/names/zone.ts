@@ -108,8 +108,7 @@ export function clusterZone(facts: ZoneFacts): Zone {
       addresses === undefined ? without(dnsCodes.nameError) : withRecords(addressRecords(addresses, type))
     switch (question.of) {
       case 'apex':
-        if (type === dnsTypes.SOA) return withRecords([soa(domain)])
-        return type === dnsTypes.NS ? withRecords(...serverRecords(domain)) : without(dnsCodes.noError)
+        return type === dnsTypes.SOA ? withRecords([soa(domain)]) : withRecords(...delegation(type, domain))
       case 'branch':
         return without(dnsCodes.noError)
       case 'schema':
@@ -215,4 +214,9 @@ function isPodAddress(address: string, { clusterCIDR, ipv6 }: NetworkMessage, no
 
 function isAddress(text: string): boolean {
   return ipVersion(text) !== undefined
+}
+
+/** The name servers of the domain, where they are asked for. */
+function delegation(type: number, domain: string): ReturnType<typeof serverRecords> {
+  return type === dnsTypes.NS ? serverRecords(domain) : [[], []]
 }

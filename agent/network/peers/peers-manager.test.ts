@@ -11,7 +11,7 @@ import { areSameProofs, noProofs } from '../probes/proven-network.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { fakeWireguard } from '../testing/wireguard.ts'
 import { peersManager } from './peers-manager.ts'
-import type { HostRoute, MadeRoutes } from './route-steps.ts'
+import type { HostRoute, MadeRoutes, RouteStep } from './route-steps.ts'
 import type { StepFailure } from './route-sync.ts'
 
 const peer = (number: number): NetworkPeer => ({
@@ -77,6 +77,34 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const wireguard = fakeWireguard()
   const clock = fakeClock()
   const end = new AbortController()
+  const take = (step: RouteStep): StepFailure[] => {
+    switch (step.step) {
+      case 'addRoute':
+        if (world.refused.has(step.route.gateway)) return [{ step, because: 'Nexthop has invalid gateway.' }]
+        routes = [...routes, routeOf(step.route.range, step.route.gateway, step.route.device)]
+        return []
+      case 'removeRoute':
+        routes = routes.filter(({ gateway }) => gateway !== step.route.gateway)
+        return []
+      case 'openWireguard':
+        world.hasWireguard = !world.noWireguard
+        return world.noWireguard ? [{ step, because: 'The kernel has no WireGuard' }] : []
+      case 'closeWireguard':
+        world.hasWireguard = false
+        return []
+      case 'setTunnelMtu':
+        world.mtus.set(step.device, step.mtu)
+        return []
+      case 'addGuard':
+        routes = [...routes, routeOf(step.range, '', '*')]
+        return []
+      case 'removeGuard':
+        routes = routes.filter((route) => route.interface !== '*')
+        return []
+      default:
+        return []
+    }
+  }
   const { run } = peersManager(
     {
       host: {
@@ -91,21 +119,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
         made: async () => ({ routes: left, tunnelPeers: [] }),
         async apply(steps) {
           world.steps.push(...steps.map(({ step }) => step))
-          return steps.flatMap((step): StepFailure[] => {
-            if (step.step === 'removeRoute') routes = routes.filter(({ gateway }) => gateway !== step.route.gateway)
-            if (step.step === 'openWireguard') {
-              world.hasWireguard = !world.noWireguard
-              return world.noWireguard ? [{ step, because: 'The kernel has no WireGuard' }] : []
-            }
-            if (step.step === 'closeWireguard') world.hasWireguard = false
-            if (step.step === 'setTunnelMtu') world.mtus.set(step.device, step.mtu)
-            if (step.step === 'addGuard') routes = [...routes, routeOf(step.range, '', '*')]
-            if (step.step === 'removeGuard') routes = routes.filter((route) => route.interface !== '*')
-            if (step.step !== 'addRoute') return []
-            if (world.refused.has(step.route.gateway)) return [{ step, because: 'Nexthop has invalid gateway.' }]
-            routes = [...routes, routeOf(step.route.range, step.route.gateway, step.route.device)]
-            return []
-          })
+          return steps.flatMap(take)
         },
         async acceptMarked() {
           if (world.dockerProblem !== undefined) throw new Error(world.dockerProblem)

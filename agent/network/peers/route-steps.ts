@@ -94,23 +94,19 @@ export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, ho
   steps.push(...tunnelSteps(wanted?.tunnel, made, host), ...wireguardSteps(wanted, made, host))
   steps.push(...mtuSteps(wanted?.tunnel, host, steps))
   steps.push(...tunnelIPv6Steps(wanted?.tunnel, made, host, steps))
-  const inTheWay: string[] = []
-  const ipv6InTheWay: string[] = []
   const own = new Set(made.routes.map(({ range, gateway }) => `${range} ${gateway}`))
-  for (const route of routes) {
-    if (isThere(present, route)) continue
+  const blocked: { readonly range: string; readonly because: string }[] = []
+  for (const route of routes.filter((one) => !isThere(present, one))) {
+    const { range } = route
     const other = foreignRoute(present, route, own)
     if (other === undefined) steps.push({ step: 'addRoute', route })
-    else {
-      const because = `the route to ${route.range} on ${other.interface} is not Bramble's: remove it`
-      if (route.range.includes(':')) ipv6InTheWay.push(because)
-      else inTheWay.push(because)
-    }
+    else blocked.push({ range, because: `the route to ${range} on ${other.interface} is not Bramble's: remove it` })
   }
+  const isOfIPv6 = (range: string) => range.includes(':')
   return {
     steps,
-    inTheWay,
-    ipv6InTheWay,
+    inTheWay: blocked.flatMap(({ range, because }) => (isOfIPv6(range) ? [] : [because])),
+    ipv6InTheWay: blocked.flatMap(({ range, because }) => (isOfIPv6(range) ? [because] : [])),
     overlaps: wanted === undefined ? [] : homeNetworkOverlaps(wanted, [...host.routes, ...(host.ipv6Routes ?? [])]),
   }
 }
@@ -267,26 +263,8 @@ export function afterSteps(
   steps: readonly RouteStep[],
   failed: readonly { readonly step: RouteStep }[],
 ): MadeRoutes {
-  let { routes, tunnelPeers, wireguardAddress, tunnelIPv6 = {}, guards = [], serviceRoutes = [] } = made
-  for (const step of steps) {
-    const isDone = !failed.some((failure) => failure.step === step)
-    const device = deviceOf(step)
-    if (device !== undefined) tunnelIPv6 = without(tunnelIPv6, device)
-    if (step.step === 'closeTunnel') tunnelPeers = []
-    else if (step.step === 'closeWireguard') wireguardAddress = undefined
-    else if (!isDone) continue
-    else if (step.step === 'addRoute') routes = [...routes, step.route]
-    else if (step.step === 'removeRoute') routes = routes.filter((route) => !isSameRoute(route, step.route))
-    else if (step.step === 'addTunnelPeer') tunnelPeers = [...tunnelPeers, step.peer]
-    else if (step.step === 'removeTunnelPeer') tunnelPeers = tunnelPeers.filter(({ mac }) => mac !== step.peer.mac)
-    else if (step.step === 'openTunnel') tunnelPeers = []
-    else if (step.step === 'openWireguard') wireguardAddress = step.address
-    else if (step.step === 'addTunnelIPv6') tunnelIPv6 = { ...tunnelIPv6, [step.device]: step.address }
-    else if (step.step === 'addGuard') guards = [...guards, step.range]
-    else if (step.step === 'removeGuard') guards = guards.filter((range) => range !== step.range)
-    else if (step.step === 'addServiceRoute') serviceRoutes = [...serviceRoutes, step.route]
-    else if (step.step === 'removeServiceRoute') serviceRoutes = serviceRoutes.filter((one) => one !== step.route)
-  }
+  const left = steps.reduce((before, step) => afterStep(before, step, !failed.some((one) => one.step === step)), made)
+  const { routes, tunnelPeers, wireguardAddress, tunnelIPv6 = {}, guards = [], serviceRoutes = [] } = left
   return {
     routes,
     tunnelPeers,
@@ -294,6 +272,48 @@ export function afterSteps(
     ...(Object.keys(tunnelIPv6).length > 0 && { tunnelIPv6 }),
     ...(guards.length > 0 && { guards }),
     ...(serviceRoutes.length > 0 && { serviceRoutes }),
+  }
+}
+
+/** A device that may be closed counts as closed. */
+function afterStep(before: MadeRoutes, step: RouteStep, isDone: boolean): MadeRoutes {
+  const device = deviceOf(step)
+  const made = device === undefined ? before : { ...before, tunnelIPv6: without(before.tunnelIPv6 ?? {}, device) }
+  if (step.step === 'closeTunnel') return { ...made, tunnelPeers: [] }
+  if (step.step === 'closeWireguard') {
+    const { wireguardAddress: _, ...others } = made
+    return others
+  }
+  return isDone ? afterDone(made, step) : made
+}
+
+function afterDone(made: MadeRoutes, step: RouteStep): MadeRoutes {
+  const { routes, tunnelPeers, tunnelIPv6, guards = [], serviceRoutes = [] } = made
+  switch (step.step) {
+    case 'addRoute':
+      return { ...made, routes: [...routes, step.route] }
+    case 'removeRoute':
+      return { ...made, routes: routes.filter((route) => !isSameRoute(route, step.route)) }
+    case 'addTunnelPeer':
+      return { ...made, tunnelPeers: [...tunnelPeers, step.peer] }
+    case 'removeTunnelPeer':
+      return { ...made, tunnelPeers: tunnelPeers.filter(({ mac }) => mac !== step.peer.mac) }
+    case 'openTunnel':
+      return { ...made, tunnelPeers: [] }
+    case 'openWireguard':
+      return { ...made, wireguardAddress: step.address }
+    case 'addTunnelIPv6':
+      return { ...made, tunnelIPv6: { ...tunnelIPv6, [step.device]: step.address } }
+    case 'addGuard':
+      return { ...made, guards: [...guards, step.range] }
+    case 'removeGuard':
+      return { ...made, guards: guards.filter((range) => range !== step.range) }
+    case 'addServiceRoute':
+      return { ...made, serviceRoutes: [...serviceRoutes, step.route] }
+    case 'removeServiceRoute':
+      return { ...made, serviceRoutes: serviceRoutes.filter((one) => one !== step.route) }
+    default:
+      return made
   }
 }
 

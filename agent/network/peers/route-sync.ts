@@ -80,7 +80,7 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
     async sync(wanted, retry) {
       made ??= await host.made()
       const withIPv6 = wanted?.ipv6 !== undefined || hasMadeIPv6(made)
-      const links = await host.links(withIPv6, wanted?.tunnel === undefined ? undefined : wanted.address)
+      const links = await host.links(withIPv6, wanted?.tunnel && wanted.address)
       podLink = wanted && podLinkOf(wanted, links)
       const { steps, inTheWay, ipv6InTheWay, overlaps: found } = planRoutes(wanted, made, links)
       showOverlaps(found)

@@ -66,6 +66,16 @@ export function podIsolation({ reads, writes, closePolicies, clock }: PodIsolati
     )
   }
 
+  /** What the rules of the family lack for the pod. `isLate`: its policies are not waited for any longer. */
+  const delayIn = (family: IPFamily, uid: string, pod: LocalPod, isLate: boolean): WaitingReason | undefined => {
+    if (family === 'IPv6' && pod.ipv6 === undefined) return undefined
+    const rules = policyRules[family].get()
+    const state = rules && stateIn(rules, uid, pod)
+    if (rules === undefined || state === undefined) return notInForce
+    if (state === 'closed' && !isLate) return notReceived(pod)
+    return state === 'open' || appliedRules[family].get().includes(rules) ? undefined : notInForce
+  }
+
   /** `waitedMs`: for its policies, so far. */
   const verdictOn = (uid: string, isRouted: boolean, waitedMs: number): Verdict => {
     const pod = localPods.get().pods.get(uid)
@@ -75,15 +85,8 @@ export function podIsolation({ reads, writes, closePolicies, clock }: PodIsolati
     if (isRouted && !hasHostPorts(uid, pod)) return { isReady: false, delay: hostPortsMissing }
     if (received === 'none') return { isReady: true }
     if (received === undefined) return isRouted ? { isReady: false, delay: notReceived(pod) } : { isReady: true }
-    for (const family of ipFamilies) {
-      if (family === 'IPv6' && pod.ipv6 === undefined) continue
-      const rules = policyRules[family].get()
-      const state = rules && stateIn(rules, uid, pod)
-      if (rules === undefined || state === undefined) return { isReady: false, delay: notInForce }
-      if (state === 'closed' && !isLate) return { isReady: false, delay: notReceived(pod) }
-      if (state !== 'open' && !appliedRules[family].get().includes(rules)) return { isReady: false, delay: notInForce }
-    }
-    return { isReady: true }
+    const delay = ipFamilies.map((family) => delayIn(family, uid, pod, isLate)).find((found) => found !== undefined)
+    return delay === undefined ? { isReady: true } : { isReady: false, delay }
   }
 
   return {

@@ -67,32 +67,27 @@ export function policyRules(
 ): PolicyRules {
   const known = new Set(message.namespaces)
   const byNamespace = groupByNamespace(message.policies)
-  const chains = new Map<string, RuleChain>()
-  const used = new Set<PolicyState>()
-  const usedChains = new Set<PolicyChains>()
-  const entries: Readonly<Record<Direction, Map<string, string>>> = { ingress: new Map(), egress: new Map() }
+  const isolation: Isolation = {
+    chains: new Map(),
+    used: new Set(),
+    usedChains: new Set(),
+    entries: { ingress: new Map(), egress: new Map() },
+  }
+  const { chains, used, usedChains, entries } = isolation
   const found = new Map<string, LocalPod & { readonly state: PodState }>()
   for (const [uid, pod] of pods) {
     const address = addressOf(pod, family)
     if (address === undefined) continue
-    const isClosed = !known.has(pod.namespace) && !pod.isStatic
-    const selecting = (byNamespace.get(pod.namespace) ?? []).filter((one) => matcherOf(one, parts)(pod.labels))
-    for (const direction of directions) {
-      const isolating = selecting.filter((policy) => policy[direction] !== undefined)
-      if (isClosed) entries[direction].set(address, 'drop')
-      else if (isolating.length > 0) {
-        const usual = podChain(direction, pod)
-        // A pod that was deleted at once may still run when its successor starts. With an IPv6 address the name could be too long.
-        const chain = chains.has(usual) ? `${usual}/${pod.ip}` : usual
-        entries[direction].set(address, `goto ${chain}`)
-        const own = isolating.map((policy) => chainsOf(direction, policy, parts, family))
-        chains.set(chain, { rules: [...own.map(({ jump }) => jump), 'drop'] })
-        for (const one of own) usedChains.add(one)
-        for (const policy of isolating) used.add(policy)
-      }
+    if (!known.has(pod.namespace) && !pod.isStatic) {
+      for (const direction of directions) entries[direction].set(address, 'drop')
+      found.set(uid, { ...pod, state: 'closed' })
+      continue
     }
-    const isIsolated = entries.ingress.has(address) || entries.egress.has(address)
-    found.set(uid, { ...pod, state: isClosed ? 'closed' : isIsolated ? 'isolated' : 'open' })
+    const policies = byNamespace.get(pod.namespace) ?? []
+    const selecting = policies.filter((one) => matcherOf(one, parts)(pod.labels))
+    for (const direction of directions) isolate(isolation, direction, { pod, address, selecting }, parts, family)
+    const isIsolated = directions.some((direction) => entries[direction].has(address))
+    found.set(uid, { ...pod, state: isIsolated ? 'isolated' : 'open' })
   }
   const isolated = [...found.values()].filter(({ state }) => state !== 'open')
   if (isolated.length === 0) return { chains: new Map(), sets: new Map(), pods: found }
@@ -109,6 +104,38 @@ export function policyRules(
     ]),
     pods: found,
   }
+}
+
+/** What the isolated pods need. */
+type Isolation = {
+  /** Those of the pods. */
+  readonly chains: Map<string, RuleChain>
+  readonly used: Set<PolicyState>
+  readonly usedChains: Set<PolicyChains>
+  /** By address: where its packets go. */
+  readonly entries: Readonly<Record<Direction, Map<string, string>>>
+}
+
+type SelectedPod = { readonly pod: LocalPod; readonly address: string; readonly selecting: readonly PolicyState[] }
+
+/** Adds the chain of the pod, if a policy isolates it in this direction. */
+function isolate(
+  { chains, used, usedChains, entries }: Isolation,
+  direction: Direction,
+  { pod, address, selecting }: SelectedPod,
+  parts: PolicyParts,
+  family: RuleFamily,
+): void {
+  const isolating = selecting.filter((policy) => policy[direction] !== undefined)
+  if (isolating.length === 0) return
+  const usual = podChain(direction, pod)
+  // A pod that was deleted at once may still run when its successor starts. With an IPv6 address the name could be too long.
+  const chain = chains.has(usual) ? `${usual}/${pod.ip}` : usual
+  entries[direction].set(address, `goto ${chain}`)
+  const own = isolating.map((policy) => chainsOf(direction, policy, parts, family))
+  chains.set(chain, { rules: [...own.map(({ jump }) => jump), 'drop'] })
+  for (const one of own) usedChains.add(one)
+  for (const policy of isolating) used.add(policy)
 }
 
 function addressOf({ ip, ipv6 }: LocalPod, { family }: RuleFamily): string | undefined {
@@ -174,7 +201,7 @@ function policyChains(direction: Direction, policy: PolicyState, family: RuleFam
     const portChain = `${name}/ports-${index}`
     if (!isShort) all.set(portChain, { rules: verdicts })
     const ends = isShort ? verdicts : [`jump ${portChain}`]
-    for (const peer of fromPeers) for (const end of ends) own.push(`${peer}${end}`)
+    own.push(...fromPeers.flatMap((peer) => ends.map((end) => `${peer}${end}`)))
     for (const set of destinations) own.push(`${ip} daddr . meta l4proto . th dport @${peerSetName(set)} accept`)
   }
   return { jump: `jump ${name}`, chains: all }

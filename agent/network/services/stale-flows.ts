@@ -26,12 +26,10 @@ export function udpTargets(services: Iterable<ServiceState>, family: RuleFamily)
   const byAddress = new Map<string, ReadonlySet<string>>()
   const byNodePort = new Map<number, ReadonlySet<string>>()
   for (const service of services) {
-    for (const { name = '', port, protocol, nodePort } of service.ports) {
-      const endpoints = protocol === 'UDP' ? servingEndpoints(service, name) : none
-      if (endpoints.size === 0) continue
-      const others = [service.externalIPs, service.loadBalancerIPs].flatMap(ofFamily)
+    const others = [service.externalIPs, service.loadBalancerIPs].flatMap(ofFamily)
+    for (const { port, nodePort, endpoints } of servedUdpPorts(service)) {
       // The address of another Service, too: that one keeps it.
-      for (const key of others.map((ip) => `${ip}:${port}`)) if (!byAddress.has(key)) byAddress.set(key, endpoints)
+      for (const key of others.map((ip) => `${ip}:${port}`)) byAddress.set(key, byAddress.get(key) ?? endpoints)
       for (const ip of ofFamily(service.clusterIPs)) byAddress.set(`${ip}:${port}`, endpoints)
       if (nodePort !== undefined) byNodePort.set(nodePort, endpoints)
     }
@@ -39,7 +37,12 @@ export function udpTargets(services: Iterable<ServiceState>, family: RuleFamily)
   return { byAddress, byNodePort }
 }
 
-const none: ReadonlySet<string> = new Set()
+function servedUdpPorts(service: ServiceState) {
+  return service.ports
+    .filter(({ protocol }) => protocol === 'UDP')
+    .map(({ name = '', port, nodePort }) => ({ port, nodePort, endpoints: servingEndpoints(service, name) }))
+    .filter(({ endpoints }) => endpoints.size > 0)
+}
 
 function servingEndpoints(service: ServiceState, portName: string): ReadonlySet<string> {
   const serves = ({ ready, serving }: { readonly ready: boolean; readonly serving: boolean }) =>
