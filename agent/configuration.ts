@@ -148,21 +148,25 @@ const meteredLeaseSeconds = 1_200
 /** Throws ConfigurationError with all problems. `where` names the file in the message. */
 export function agentConfiguration(file: AgentConfigurationFile, where = 'the defaults'): AgentConfiguration {
   const problems: string[] = []
-  const span = (name: FieldOf<AgentConfigurationFile, string>, otherwiseMs: number, leastMs = 1) => {
-    const written = file[name]
-    const ms = written === undefined ? otherwiseMs : parseDuration(written)
-    if (ms !== undefined && ms >= leastMs) return ms
-    const least = leastMs > 1 ? ` of at least ${leastMs / 1000}s` : ''
-    problems.push(`${name}: ${JSON.stringify(written)} must be a duration${least} (like 10s or 5m)`)
-    return otherwiseMs
-  }
-  const whole = (name: FieldOf<AgentConfigurationFile, number>, otherwise: number, least: number, most: number) => {
-    const number = file[name] ?? otherwise
-    if (number >= least && number <= most) return number
-    problems.push(`${name}: ${number} must be between ${least} and ${most}`)
-    return otherwise
-  }
-
+  const {
+    metered = false,
+    podPidsLimit = -1,
+    seccompDefault = true,
+    systemReserved = {},
+    kubeReserved = {},
+    registerNode = true,
+    registerWithTaints = [],
+    nodeLabels = {},
+    restartDocker = true,
+    enableRemoteReboot = false,
+    agentUpdates = {},
+    podLogLinks = false,
+    staticPodPath = '/etc/bramble/manifests',
+    devices = [],
+    pools = [],
+    containerLogMaxSize = '10Mi',
+  } = file
+  const { span, whole } = fieldReader(file, problems)
   const updateMs = span('nodeStatusUpdateFrequency', 10_000, 1_000)
   // As in the kubelet (pkg/kubelet/apis/config/v1beta1/defaults.go, SetDefaults_KubeletConfiguration): if only
   // nodeStatusUpdateFrequency is set, nodeStatusReportFrequency takes its value.
@@ -170,41 +174,41 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
   const configuration: AgentConfiguration = {
     nodeStatusUpdateMs: updateMs,
     nodeStatusReportMs: span('nodeStatusReportFrequency', reportMs, 1_000),
-    nodeLeaseDurationSeconds: whole('nodeLeaseDurationSeconds', file.metered ? meteredLeaseSeconds : 40, 4, 3600),
-    metered: file.metered ?? false,
+    nodeLeaseDurationSeconds: whole('nodeLeaseDurationSeconds', metered ? meteredLeaseSeconds : 40, 4, 3600),
+    metered,
     maxPods: whole('maxPods', 110, 0, 10_000),
     podsPerCore: whole('podsPerCore', 0, 0, 10_000),
-    podPidsLimit: pidsLimitOf(file.podPidsLimit ?? -1, problems),
-    seccompDefault: file.seccompDefault ?? true,
+    podPidsLimit: pidsLimitOf(podPidsLimit, problems),
+    seccompDefault,
     ...evictionThresholds(file, problems),
     evictionMaxPodGraceSeconds: whole('evictionMaxPodGracePeriod', 0, 0, 86_400),
     evictionPressureTransitionMs: span('evictionPressureTransitionPeriod', 5 * 60_000),
-    systemReserved: amountsOf('systemReserved', file.systemReserved ?? {}, problems),
-    kubeReserved: amountsOf('kubeReserved', file.kubeReserved ?? {}, problems),
-    registerNode: file.registerNode ?? true,
-    registerWithTaints: file.registerWithTaints ?? [],
-    nodeLabels: labelsOf(file.nodeLabels ?? {}, problems),
+    systemReserved: amountsOf('systemReserved', systemReserved, problems),
+    kubeReserved: amountsOf('kubeReserved', kubeReserved, problems),
+    registerNode,
+    registerWithTaints,
+    nodeLabels: labelsOf(nodeLabels, problems),
     nodeIPs: nodeIPsOf(file.nodeIP, problems),
     healthzPort: whole('healthzPort', 10248, 0, 65535),
     healthzBindAddress: addressOf('healthzBindAddress', file.healthzBindAddress, problems) ?? '127.0.0.1',
     highTemperatureCelsius:
       file.highTemperatureCelsius === undefined ? undefined : whole('highTemperatureCelsius', 0, 30, 120),
-    restartDocker: file.restartDocker ?? true,
-    enableRemoteReboot: file.enableRemoteReboot ?? false,
-    downloads: downloadRules(file.agentUpdates ?? {}, file.metered ?? false, problems),
-    podLogLinks: file.podLogLinks ?? false,
-    staticPodPath: folderOf('staticPodPath', file.staticPodPath ?? '/etc/bramble/manifests', problems),
+    restartDocker,
+    enableRemoteReboot,
+    downloads: downloadRules(agentUpdates, metered, problems),
+    podLogLinks,
+    staticPodPath: folderOf('staticPodPath', staticPodPath, problems),
     fileCheckMs: span('fileCheckFrequency', 20_000, 1_000),
     shutdown: shutdownOf(file, problems),
-    devices: declaredDevices(file.devices ?? [], problems),
-    pools: configuredPools(file.pools ?? [], problems),
+    devices: declaredDevices(devices, problems),
+    pools: configuredPools(pools, problems),
     multicastDNS: multicastOf(file.multicastDNS, problems),
     imagePulls: {
       parallel: parallelPulls(file, whole('maxParallelImagePulls', 2, 1, 1000)),
       stallMs: span('imagePullProgressDeadline', 60_000, 1_000),
     },
     containerLogs: {
-      maxBytes: logBytesOf(file.containerLogMaxSize ?? '10Mi', problems),
+      maxBytes: logBytesOf(containerLogMaxSize, problems),
       maxFiles: whole('containerLogMaxFiles', 5, 2, 1000),
     },
     garbage: {
@@ -221,6 +225,34 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
       },
     },
   }
+  problems.push(...combinationProblems(file, configuration))
+  if (problems.length > 0) throw new ConfigurationError(`Configuration file ${where} is not valid:`, problems)
+  return deepFrozen(configuration)
+}
+
+/** Each reader adds its problem, and gives `otherwise` for a field that is invalid. */
+function fieldReader(file: AgentConfigurationFile, problems: string[]) {
+  return {
+    span(name: FieldOf<AgentConfigurationFile, string>, otherwiseMs: number, leastMs = 1): number {
+      const written = file[name]
+      const ms = written === undefined ? otherwiseMs : parseDuration(written)
+      if (ms !== undefined && ms >= leastMs) return ms
+      const least = leastMs > 1 ? ` of at least ${leastMs / 1000}s` : ''
+      problems.push(`${name}: ${JSON.stringify(written)} must be a duration${least} (like 10s or 5m)`)
+      return otherwiseMs
+    },
+    whole(name: FieldOf<AgentConfigurationFile, number>, otherwise: number, least: number, most: number): number {
+      const number = file[name] ?? otherwise
+      if (number >= least && number <= most) return number
+      problems.push(`${name}: ${number} must be between ${least} and ${most}`)
+      return otherwise
+    },
+  }
+}
+
+/** What fields that are valid by themselves may not be together, and the keys of taints. */
+function combinationProblems(file: AgentConfigurationFile, configuration: AgentConfiguration): readonly string[] {
+  const problems: string[] = []
   if (file.serializeImagePulls === true && (file.maxParallelImagePulls ?? 1) > 1) {
     problems.push('maxParallelImagePulls: cannot be above 1 while serializeImagePulls is true')
   }
@@ -237,8 +269,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     const because = labelKeyProblem(taint.key)
     if (because !== undefined) problems.push(`registerWithTaints: the key ${JSON.stringify(taint.key)} ${because}`)
   }
-  if (problems.length > 0) throw new ConfigurationError(`Configuration file ${where} is not valid:`, problems)
-  return deepFrozen(configuration)
+  return problems
 }
 
 /** -1 is unlimited, as in the kubelet. */

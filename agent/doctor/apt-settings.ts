@@ -6,25 +6,27 @@ export type AptSettings = ReadonlyMap<string, { readonly value: string; readonly
 export function aptSettings(files: readonly { readonly path: string; readonly content: string }[]): AptSettings {
   const settings = new Map<string, { value: string; file: string }>()
   for (const { path, content } of files) {
-    const scopes: string[] = []
-    let words: string[] = []
-    for (const token of tokensOf(content)) {
-      if (token === '{') {
-        scopes.push(words[0] ?? '')
-        words = []
-      } else if (token === '}') {
-        scopes.pop()
-        words = []
-      } else if (token === ';') {
-        const [name, value] = words
-        if (name !== undefined && value !== undefined) {
-          settings.set([...scopes, name].join('::').toLowerCase(), { value, file: path })
-        }
-        words = []
-      } else words.push(token)
-    }
+    for (const [name, value] of settingsIn(content)) settings.set(name, { value, file: path })
   }
   return settings
+}
+
+/** By their whole name, in lower case. */
+function* settingsIn(content: string): Generator<readonly [name: string, value: string]> {
+  const scopes: string[] = []
+  let words: string[] = []
+  for (const token of tokensOf(content)) {
+    if (token !== '{' && token !== '}' && token !== ';') {
+      words.push(token)
+      continue
+    }
+    const [name, value] = words
+    words = []
+    if (token === '{') scopes.push(name ?? '')
+    if (token === '}') scopes.pop()
+    if (token !== ';' || name === undefined || value === undefined) continue
+    yield [[...scopes, name].join('::').toLowerCase(), value]
+  }
 }
 
 export function isTrue(value: string | undefined): boolean {

@@ -81,44 +81,71 @@ async function ask(request: JoinRequest, client: ApiClient, needs: JoinNeeds): P
 async function answered(request: JoinRequest, asked: Asked, client: ApiClient, needs: JoinNeeds): Promise<string> {
   const { url, nodeName } = request
   const { clock, signal, print } = needs
-  const { name, key, isNew } = asked
-  const path = `${signingRequestsPath}/${name}`
+  const { name } = asked
   const skewMs = clockSkewMs(asked.answer.dateHeader, clock.wallMs())
-  if (skewMs !== undefined && Math.abs(skewMs) > worthWarningMs) print(`Warning: ${describeSkew(skewMs)}`)
+  warnOfSkew(skewMs, print)
 
   const { approvalMs = 120_000 } = needs
   const startMs = clock.monotonicMs()
   let answer: ApiAnswer | ApiUnreachable = asked.answer
-  let waiting: { readonly sinceMs: number; printedMs: number } | undefined
+  let waiting: Waiting | undefined
   for (let tries = 0; ; tries++) {
     const nowMs = clock.monotonicMs()
-    const progress: Progress = answer instanceof ApiUnreachable ? { state: 'pending' } : judged(request, answer, skewMs)
+    const progress = judged(request, answer, skewMs)
     if (progress.state === 'issued') return progress.certificate
-    if (tries === 0) {
-      print(`${isNew ? 'Requested' : 'Still requesting'} a certificate as node ${nodeName} (request ${name})`)
-    }
-    if (progress.state === 'pending' && progress.waitsBecause !== undefined && waiting === undefined) {
-      await keepPendingKey(request, key)
-      waiting = { sinceMs: nowMs, printedMs: nowMs }
-      const report = needs.waits ?? print
-      report(waitingText(name, nodeName, progress.waitsBecause))
-    }
-    if (waiting !== undefined && nowMs - waiting.printedMs >= progressEveryMs) {
-      waiting.printedMs = nowMs
-      print(`Still waiting for the approval of ${name}, ${Math.round((nowMs - waiting.sinceMs) / 60_000)} min`)
-    }
-    const limitMs = waiting === undefined ? approvalMs : waitingMs
-    if (nowMs - startMs >= limitMs) {
-      if (answer instanceof ApiUnreachable) throw unreachable(url, answer)
-      throw notYet(name, limitMs, progress.state)
-    }
-    const pace = waiting === undefined ? polling : waitingPolling
+    if (tries === 0) print(requestedText(asked, nodeName))
+    waiting ??= await waitingFor(progress, request, asked, needs)
+    if (waiting !== undefined) printWaiting(waiting, name, nowMs, print)
+    const [limitMs, pace] = waiting === undefined ? [approvalMs, polling] : [waitingMs, waitingPolling]
+    if (nowMs - startMs >= limitMs) throw tooLate(url, answer, notYet(name, limitMs, progress.state))
     await clock.sleep(50 + backoffMs(tries, pace, Math.random), signal)
-    // A call may wait too, when the server is busy (429).
-    if (!signal.aborted) answer = await client.get(path, signal).catch((error) => ifStopped(error, signal))
+    answer = await lookAgain(client, name, signal)
     if (signal.aborted && waiting !== undefined) throw stopped(name)
     signal.throwIfAborted()
   }
+}
+
+function warnOfSkew(skewMs: number | undefined, print: JoinNeeds['print']): void {
+  if (skewMs !== undefined && Math.abs(skewMs) > worthWarningMs) print(`Warning: ${describeSkew(skewMs)}`)
+}
+
+function requestedText({ name, isNew }: Asked, nodeName: string): string {
+  return `${isNew ? 'Requested' : 'Still requesting'} a certificate as node ${nodeName} (request ${name})`
+}
+
+async function lookAgain(client: ApiClient, name: string, signal: AbortSignal): Promise<ApiAnswer | ApiUnreachable> {
+  const path = `${signingRequestsPath}/${name}`
+  try {
+    signal.throwIfAborted()
+    // A call may wait too, when the server is busy (429).
+    return await client.get(path, signal)
+  } catch (error) {
+    return ifStopped(error, signal)
+  }
+}
+
+/** For an operator: since when, and when that was last printed. */
+type Waiting = { readonly sinceMs: number; printedMs: number }
+
+/** Keeps the key of a request that waits for an operator. undefined: it does not. */
+async function waitingFor(
+  progress: Progress,
+  request: JoinRequest,
+  { name, key }: Asked,
+  needs: JoinNeeds,
+): Promise<Waiting | undefined> {
+  if (progress.state !== 'pending' || progress.waitsBecause === undefined) return undefined
+  const sinceMs = needs.clock.monotonicMs()
+  await keepPendingKey(request, key)
+  const report = needs.waits ?? needs.print
+  report(waitingText(name, request.nodeName, progress.waitsBecause))
+  return { sinceMs, printedMs: sinceMs }
+}
+
+function printWaiting(waiting: Waiting, name: string, nowMs: number, print: JoinNeeds['print']): void {
+  if (nowMs - waiting.printedMs < progressEveryMs) return
+  waiting.printedMs = nowMs
+  print(`Still waiting for the approval of ${name}, ${Math.round((nowMs - waiting.sinceMs) / 60_000)} min`)
 }
 
 function waitingText(name: string, nodeName: string, because: string): string {
@@ -131,7 +158,12 @@ function waitingText(name: string, nodeName: string, because: string): string {
 }
 
 /** How the request stands. Throws when it cannot come to anything any more. */
-function judged({ url, token, nodeName }: JoinRequest, answer: ApiAnswer, skewMs: number | undefined): Progress {
+function judged(
+  { url, token, nodeName }: JoinRequest,
+  answer: ApiAnswer | ApiUnreachable,
+  skewMs: number | undefined,
+): Progress {
+  if (answer instanceof ApiUnreachable) return { state: 'pending' }
   if (answer.status === 401) throw tokenRefused(token.id, answer.body, skewMs)
   const progress = answer.status < 300 ? progressOf(answer.body) : ({ state: 'strange' } as const)
   switch (progress.state) {
@@ -162,6 +194,10 @@ function notYet(name: string, waitedMs: number, state: Progress['state']) {
     `The request ${name} ${what} within ${waitedMs / 1000} s`,
     `Look at it with 'kubectl describe csr ${name}' and at the log of the controller; 'kubectl certificate approve ${name}' lets this machine in. Then join again.`,
   )
+}
+
+function tooLate(url: URL, answer: ApiAnswer | ApiUnreachable, otherwise: JoinError): JoinError {
+  return answer instanceof ApiUnreachable ? unreachable(url, answer) : otherwise
 }
 
 function stopped(name: string) {

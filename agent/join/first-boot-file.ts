@@ -1,6 +1,6 @@
 /** `bramble.yaml` on a card's boot partition: how the machine joins by itself when it first boots. */
 import { dnsSubdomainProblem } from '../../api/names.ts'
-import { object, optional, text } from '../../api/schema.ts'
+import { type Described, object, optional, text } from '../../api/schema.ts'
 import { ConfigurationError, decodeConfiguration } from '../../daemon/process/configuration-file.ts'
 import { type JoinTerms, joinTerms } from './terms.ts'
 
@@ -24,29 +24,31 @@ export function readFirstBoot(source: string, path: string): FirstBoot {
   // Editors of other systems put a mark before the first letter.
   const file = decodeConfiguration(source.replace(/^\uFEFF/, ''), FirstBootSchema, path)
   const { join, nodeName } = file
-  const line = join === undefined ? undefined : readLine(join)
   const problem = (field: string, message: string) =>
     new ConfigurationError(`${path} is not valid:`, [`${field}: ${message}`])
-  if (join !== undefined && line === undefined) {
-    throw problem('join', "must be the line that 'bramble-controller token create --print-join-command' prints")
-  }
-  if (line !== undefined && (file.controller ?? file.token ?? file.caHash) !== undefined) {
-    throw problem('join', 'give either the line, or controller, token and caHash')
-  }
+  const line = join === undefined ? undefined : readLine(join)
+  const lineProblem = join === undefined ? undefined : problemOfLine(line, file)
+  if (lineProblem !== undefined) throw problem('join', lineProblem)
   const { address, token, caHash } = line ?? { ...file, address: file.controller }
   if (address === undefined) throw problem('controller', 'is missing, and so is join: one of them must be there')
   const terms = joinTerms({ address, token, caHash })
   if ('field' in terms) {
-    const own = terms.field === 'address' ? 'controller' : terms.field
-    throw problem(
-      line === undefined ? own : 'join',
-      line === undefined ? terms.message : `${terms.field} ${terms.message}`,
-    )
+    if (line !== undefined) throw problem('join', `${terms.field} ${terms.message}`)
+    throw problem(terms.field === 'address' ? 'controller' : terms.field, terms.message)
   }
   const name = nodeName ?? line?.nodeName
   const nameProblem = name === undefined ? undefined : dnsSubdomainProblem(name.toLowerCase())
   if (nameProblem !== undefined) throw problem('nodeName', `${JSON.stringify(name)} ${nameProblem}`)
   return { ...terms, nodeName: name?.toLowerCase() }
+}
+
+function problemOfLine(
+  line: ReturnType<typeof readLine>,
+  { controller, token, caHash }: Described<typeof FirstBootSchema>,
+): string | undefined {
+  if (line === undefined) return "must be the line that 'bramble-controller token create --print-join-command' prints"
+  const isGivenTwice = (controller ?? token ?? caHash) !== undefined
+  return isGivenTwice ? 'give either the line, or controller, token and caHash' : undefined
 }
 
 /** `[sudo] bramble-agent join https://… --token … --ca-hash … [--node-name …]`; undefined: not such a command. */

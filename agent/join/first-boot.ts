@@ -84,35 +84,41 @@ async function joinAtLast(
   const { dataDir, hardware, obstacleTo, clock, random, signal, log } = needs
   let nodeName = first
   let lastLogged = ''
+  const attempt = async () => {
+    const print = (progress: string) => log.debug('Joining', { progress })
+    const waits = (request: string) => {
+      log.warn('The request of this machine waits for an operator', { request })
+      void report([`The request ${request} of this machine waits for an operator.`])
+    }
+    const warns = (because: string) => log.warn('A network of this machine has addresses of the fleet', { because })
+    await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, print, waits, warns, obstacleTo })
+  }
+  const reportFailure = async (error: unknown) => {
+    const story = storyOf(error)
+    if (story === lastLogged) return
+    const remedy = error instanceof JoinError ? error.remedy : undefined
+    log.warn('Cannot join yet, trying again until it works', { error, ...(remedy !== undefined && { remedy }) })
+    await report([
+      `Cannot join yet: ${story}`,
+      ...(remedy === undefined ? [] : [remedy]),
+      'It is tried again until it works.',
+    ])
+    lastLogged = story
+  }
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      const print = (progress: string) => log.debug('Joining', { progress })
-      const waits = (request: string) => {
-        log.warn('The request of this machine waits for an operator', { request })
-        void report([`The request ${request} of this machine waits for an operator.`])
-      }
-      const warns = (because: string) => log.warn('A network of this machine has addresses of the fleet', { because })
-      await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, print, waits, warns, obstacleTo })
+      await attempt()
       return nodeName
     } catch (error) {
       if (signal.aborted) return undefined
       const other = error instanceof JoinError && error.isNameTaken ? nameOfItsOwn(first, hardware) : undefined
       if (other !== undefined && other !== nodeName) {
-        log.warn('The name is taken, using one with the serial number of this board', {
-          nodeName,
-          instead: other,
-          error,
-        })
+        const how = { nodeName, instead: other, error }
+        log.warn('The name is taken, using one with the serial number of this board', how)
         nodeName = other
         continue
       }
-      const facts = { error, ...(error instanceof JoinError ? { remedy: error.remedy } : {}) }
-      if (storyOf(error) !== lastLogged) {
-        log.warn('Cannot join yet, trying again until it works', facts)
-        const remedy = error instanceof JoinError ? [error.remedy] : []
-        await report([`Cannot join yet: ${storyOf(error)}`, ...remedy, 'It is tried again until it works.'])
-      }
-      lastLogged = storyOf(error)
+      await reportFailure(error)
       await clock.sleep(1_000 + backoffMs(failures, retries, random), signal)
     }
   }

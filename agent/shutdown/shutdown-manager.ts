@@ -43,7 +43,6 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
   let shown = ''
   /** The action in logind's signal. */
   let hint: string | undefined
-
   const show = (next: Readiness) => {
     readiness = next
     const condition = shutdownReadiness(readiness)
@@ -103,26 +102,34 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
     }
   }
 
+  const showFailure = (error: unknown, failures: number) => {
+    log.debug('logind is out of reach', { error })
+    // The lock is a file descriptor whose other end logind holds, so it stays valid when the bus stops.
+    if (writes.goingDown.get() === undefined && (failures > 2 || lock === undefined))
+      show({ ...readiness, held: undefined, trouble: messageOf(error) })
+  }
+
+  const sessions = async (signal: AbortSignal) => {
+    for (let failures = 0; !signal.aborted; ) {
+      const openedMs = clock.monotonicMs()
+      try {
+        await oneSession(signal)
+      } catch (error) {
+        if (signal.aborted) return
+        failures = clock.monotonicMs() - openedMs > lookMs ? 1 : failures + 1
+        showFailure(error, failures)
+        await clock.sleep(backoffMs(failures - 1, retry, random), signal)
+      }
+    }
+  }
+
   return {
     name: 'shutdown',
     async run(signal) {
       if (isShutdownOff(settings)) return aborted(signal)
       // The bus may start after the agent.
       while (!signal.aborted && !inhibitor.isAvailable()) await clock.sleep(lookMs, signal)
-      for (let failures = 0; !signal.aborted; ) {
-        const openedMs = clock.monotonicMs()
-        try {
-          await oneSession(signal)
-        } catch (error) {
-          if (signal.aborted) break
-          failures = clock.monotonicMs() - openedMs > lookMs ? 1 : failures + 1
-          log.debug('logind is out of reach', { error })
-          // The lock is a file descriptor whose other end logind holds, so it stays valid when the bus stops.
-          const isLost = writes.goingDown.get() === undefined && (failures > 2 || lock === undefined)
-          if (isLost) show({ ...readiness, held: undefined, trouble: messageOf(error) })
-          await clock.sleep(backoffMs(failures - 1, retry, random), signal)
-        }
-      }
+      await sessions(signal)
       await leave.abandon()
       releaseLock()
     },

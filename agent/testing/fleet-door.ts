@@ -77,34 +77,40 @@ export async function openFleetDoor(habits: FleetDoorHabits): Promise<FleetDoor>
     return { ...kept.csr, status: { conditions: [approved], certificate: Buffer.from(signed).toString('base64') } }
   }
 
+  const clusterInfo = () => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'cluster-info', namespace: 'kube-public' },
+    data: { mqttPort: '8883', ...habits.info },
+  })
+
+  const refusalOf = (authorization = ''): string | undefined => {
+    const presented = parseToken(authorization.replace('Bearer ', ''))
+    const judgement = presented ? judgeToken(habits.token, presented, now()) : ({ verdict: 'unknown' } as const)
+    return judgement.verdict === 'ok' ? undefined : tokenRefusal(judgement, presented?.id ?? '', now())
+  }
+
+  const keepRequest = (csr: CertificateSigningRequest, response: ServerResponse) => {
+    const pem = Buffer.from(csr.spec.request, 'base64').toString()
+    const answer = checkNodeCSR(pem, { signerName: csr.spec.signerName, usages: csr.spec.usages ?? [] })
+    if (!answer.ok) return refuse(response, 422, answer.reason)
+    const { name = '' } = csr.metadata
+    if (requests.has(name)) return refuse(response, 409, `${name} already exists`)
+    requests.set(name, { csr, looks: 0 })
+    return respond(response, 201, csr)
+  }
+
   const serve = (request: IncomingMessage, response: ServerResponse, body: string) => {
     const peer = (request.socket as TLSSocket).getPeerCertificate().subject?.CN
     const who = typeof peer === 'string' ? peer : 'somebody'
     visits.push(`${request.method} ${request.url} as ${who}`)
     if (habits.answer?.(request, response)) return
     if (request.url === '/api/v1/namespaces/kube-public/configmaps/cluster-info') {
-      if (who === 'somebody') return refuse(response, 403, 'forbidden')
-      const metadata = { name: 'cluster-info', namespace: 'kube-public' }
-      return respond(response, 200, {
-        apiVersion: 'v1',
-        kind: 'ConfigMap',
-        metadata,
-        data: { mqttPort: '8883', ...habits.info },
-      })
+      return who === 'somebody' ? refuse(response, 403, 'forbidden') : respond(response, 200, clusterInfo())
     }
-    const presented = parseToken(request.headers.authorization?.replace('Bearer ', '') ?? '')
-    const judgement = presented ? judgeToken(habits.token, presented, now()) : ({ verdict: 'unknown' } as const)
-    if (judgement.verdict !== 'ok') return refuse(response, 401, tokenRefusal(judgement, presented?.id ?? '', now()))
-    if (request.method === 'POST') {
-      const csr: CertificateSigningRequest = JSON.parse(body)
-      const pem = Buffer.from(csr.spec.request, 'base64').toString()
-      const answer = checkNodeCSR(pem, { signerName: csr.spec.signerName, usages: csr.spec.usages ?? [] })
-      if (!answer.ok) return refuse(response, 422, answer.reason)
-      const { name = '' } = csr.metadata
-      if (requests.has(name)) return refuse(response, 409, `${name} already exists`)
-      requests.set(name, { csr, looks: 0 })
-      return respond(response, 201, csr)
-    }
+    const refusal = refusalOf(request.headers.authorization)
+    if (refusal !== undefined) return refuse(response, 401, refusal)
+    if (request.method === 'POST') return keepRequest(JSON.parse(body), response)
     const found = shown(request.url?.split('/').at(-1) ?? '')
     return found === undefined ? refuse(response, 404, 'not found') : respond(response, 200, found)
   }

@@ -27,6 +27,7 @@ export async function systemdDouble(): Promise<SystemdDouble> {
       await bus.remove()
     },
   }
+  const propertyOf = (name: string | undefined) => (name === 'LoadState' ? double.unit.load : double.unit.active)
   const systemd = await serve(bus, ['org.freedesktop.systemd1'], (message) => {
     if (double.silent) return undefined
     const [first, second] = message.body as string[]
@@ -37,8 +38,7 @@ export async function systemdDouble(): Promise<SystemdDouble> {
       return { signature: 'o', body: ['/org/freedesktop/systemd1/job/1'] }
     }
     if (message.path === unitPath && message.member === 'Get') {
-      const value = second === 'LoadState' ? double.unit.load : double.unit.active
-      return { signature: 'v', body: [new dbus.Variant('s', value)] }
+      return { signature: 'v', body: [new dbus.Variant('s', propertyOf(second))] }
     }
     return 'org.freedesktop.DBus.Error.UnknownMethod'
   })

@@ -83,7 +83,7 @@ export function leaseMessages(
       const isSame = digest === sentDigest
       const body = isSame ? (statusStands ? standingStatusBody : '') : whole
       sentDigest = digest
-      if (isSame) statusStands = false
+      statusStands = statusStands && !isSame
       return { topic: shortLeaseTopic, body, confirmed: isConfirmed ? 'QoS 1' : 'no' }
     },
   }

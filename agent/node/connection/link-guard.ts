@@ -46,23 +46,33 @@ export function linkGuard({ clock, network, sentData, hasAddress }: LinkGuardNee
 
   const isDelivered = (data: SentData | undefined) => data === undefined || data.waitingBytes === 0
 
+  /** undefined: all that was sent is acknowledged. */
+  const waiting = async (): Promise<SentData | undefined> => {
+    const data = await sentData()
+    return isDelivered(data) ? undefined : data
+  }
+
+  /** The kernel waits longer before each retransmission, and does not retransmit because a cable is back. */
+  const isStuckAt = async (delivered: number, signal: AbortSignal): Promise<boolean> => {
+    await clock.sleep(checkAfterMs, signal)
+    const data = await waiting()
+    return data !== undefined && data.deliveredBytes <= delivered && !signal.aborted
+  }
+
   const stalled = async (signal: AbortSignal): Promise<Error | undefined> => {
-    let sinceMs = clock.monotonicMs() - checkAfterMs
-    let delivered: number | undefined
+    const sinceMs = clock.monotonicMs() - checkAfterMs
+    let progress: Progress | undefined
     while (!signal.aborted) {
-      const data = await sentData()
-      if (data === undefined || isDelivered(data)) return undefined
-      if (delivered !== undefined && data.deliveredBytes > delivered) sinceMs = clock.monotonicMs()
-      delivered = Math.max(delivered ?? 0, data.deliveredBytes)
-      if (clock.monotonicMs() - sinceMs >= deadAfterMs) {
+      const data = await waiting()
+      if (data === undefined) return undefined
+      progress ??= { sinceMs, deliveredBytes: data.deliveredBytes }
+      progress = progressAfter(progress, data, clock.monotonicMs())
+      if (clock.monotonicMs() - progress.sinceMs >= deadAfterMs) {
         return new Error(`The controller's machine has acknowledged nothing for ${deadAfterMs / 1000} s`)
       }
-      if (!(await network.cameUpWithin(pollMs, signal))) continue
-      // The kernel waits longer before each retransmission, and does not retransmit because a cable is back.
-      await clock.sleep(checkAfterMs, signal)
-      const later = await sentData()
-      if (later === undefined || isDelivered(later) || later.deliveredBytes > delivered) continue
-      if (!signal.aborted) return new Error('A network came up, and what was sent before is still not acknowledged')
+      if ((await network.cameUpWithin(pollMs, signal)) && (await isStuckAt(progress.deliveredBytes, signal))) {
+        return new Error('A network came up, and what was sent before is still not acknowledged')
+      }
     }
     return undefined
   }
@@ -99,4 +109,12 @@ export function linkGuard({ clock, network, sentData, hasAddress }: LinkGuardNee
         }
       }),
   }
+}
+
+/** Bytes that were acknowledged, and since when they are no more than that. */
+type Progress = { readonly sinceMs: number; readonly deliveredBytes: number }
+
+function progressAfter(before: Progress, { deliveredBytes }: SentData, nowMs: number): Progress {
+  const isMoving = deliveredBytes > before.deliveredBytes
+  return isMoving ? { sinceMs: nowMs, deliveredBytes } : before
 }

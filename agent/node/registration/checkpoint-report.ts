@@ -79,6 +79,12 @@ export function checkpointReporter(needs: CheckpointReporterNeeds): CheckpointRe
     needs.accepted()
   }
 
+  const logFailure = (failures: number, how: { readonly retryInMs: number; readonly error: unknown }) => {
+    const what = 'Checkpoint not sent to the controller; pods keep running, trying again'
+    if (failures === 1) log.warn(what, how)
+    else log.debug(what, how)
+  }
+
   return {
     name: 'checkpoint-report',
     desired(message) {
@@ -99,9 +105,7 @@ export function checkpointReporter(needs: CheckpointReporterNeeds): CheckpointRe
         } catch (error) {
           if (signal.aborted) return
           const retryInMs = Math.round(backoffMs(failures++, retry, random))
-          const what = 'Checkpoint not sent to the controller; pods keep running, trying again'
-          if (failures === 1) log.warn(what, { retryInMs, error })
-          else log.debug(what, { retryInMs, error })
+          logFailure(failures, { retryInMs, error })
           await wake.sleep(retryInMs, signal)
         }
       }

@@ -208,6 +208,23 @@ export function registration(needs: RegistrationNeeds): Registration {
     log.warn('Cannot register the node yet, trying until it works', { error })
   }
 
+  /** False if it failed; the signal may have aborted it. */
+  const attempt = async (status: Awaited<ReturnType<typeof needs.status>>, signal: AbortSignal): Promise<boolean> => {
+    try {
+      registered = true
+      const facts = await unlessAborted(needs.facts(), signal)
+      if (facts === undefined) return true
+      await register(facts, status, signal)
+      logged.clear()
+      needs.registered()
+      return true
+    } catch (error) {
+      registered = false
+      if (!signal.aborted) logFailure(error)
+      return false
+    }
+  }
+
   return {
     again() {
       registered = false
@@ -231,19 +248,7 @@ export function registration(needs: RegistrationNeeds): Registration {
         }
         await clock.sleep(registrationWaitMs(failures), signal)
         if (signal.aborted) return
-        try {
-          registered = true
-          const facts = await unlessAborted(needs.facts(), signal)
-          if (facts === undefined) return
-          await register(facts, status, signal)
-          logged.clear()
-          needs.registered()
-        } catch (error) {
-          registered = false
-          if (signal.aborted) return
-          logFailure(error)
-          failures++
-        }
+        if (!(await attempt(status, signal))) failures++
       }
       await aborted(signal)
     },

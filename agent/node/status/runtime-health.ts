@@ -132,6 +132,14 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
     update({ images: await runtime.listImages().catch(() => before) })
   }
 
+  const updateAll = async (isBack: boolean): Promise<void> => {
+    const reading = updateInfo()
+    // One status shows all, unless the engine takes long.
+    if (isBack) await withinOr(promptMs, undefined, reading, clock)
+    if (isBack) log.info('Container engine answers', { version: state().info?.version })
+    await updateImages(isBack)
+  }
+
   return {
     name: 'runtime-health',
     async run(signal) {
@@ -139,13 +147,7 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
       while (!signal.aborted) {
         isPolling = true
         const isBack = await poll()
-        if (state().answering) {
-          const reading = updateInfo()
-          // One status shows all, unless the engine takes long.
-          if (isBack) await withinOr(promptMs, undefined, reading, clock)
-          if (isBack) log.info('Container engine answers', { version: state().info?.version })
-          await updateImages(isBack)
-        }
+        if (state().answering) await updateAll(isBack)
         isPolling = false
         report(isBack)
         await clock.sleep(state().answering ? healthyPeriodMs : unhealthyPeriodMs, signal)
