@@ -70,24 +70,22 @@ export function podAdmission(needs: PodAdmissionNeeds): PodAdmission {
     needs.save()
   }
 
+  const admitOrReject = (uid: string, pod: Pod) => {
+    const refusal = appArmorRefusal(pod, node.kernelLimits())
+    if (refusal !== undefined) return reject(uid, pod, refusal)
+    const answer = admit(pod, running(), node.allocatable(), node.pressures(), node.isShuttingDown())
+    if (!answer.admit) return reject(uid, pod, answer)
+    records.update(uid, onAdmitted)
+    for (const other of answer.preempt ?? []) needs.termination.endPod(other.metadata.uid ?? '', preempted)
+  }
+
   return {
     admitNew() {
       for (const uid of wanted.oldestFirst(wanted.all.keys())) {
         const pod = wanted.all.get(uid)
         const record = records.of(uid)
         if (pod === undefined || record.admitted || isLeaving(pod) || isOver(pod, record)) continue
-        const refusal = appArmorRefusal(pod, node.kernelLimits())
-        if (refusal !== undefined) {
-          reject(uid, pod, refusal)
-          continue
-        }
-        const answer = admit(pod, running(), node.allocatable(), node.pressures(), node.isShuttingDown())
-        if (!answer.admit) {
-          reject(uid, pod, answer)
-          continue
-        }
-        records.update(uid, onAdmitted)
-        for (const other of answer.preempt ?? []) needs.termination.endPod(other.metadata.uid ?? '', preempted)
+        admitOrReject(uid, pod)
       }
     },
   }

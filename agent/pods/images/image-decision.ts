@@ -93,17 +93,22 @@ export function answerImage(
       message: `Failed to apply default image tag "${image}": couldn't parse image name "${image}": invalid reference format`,
     }
   }
-  if (facts.present && facts.refused !== undefined) {
-    return answerUnfit({ reason: 'ErrImagePull', message: facts.refused }, policy, facts.pull)
-  }
-  if (facts.present && facts.damaged !== undefined) {
-    return answerUnfit({ reason: 'ImageDamaged', message: facts.damaged }, policy, facts.pull)
-  }
-  if (facts.present && facts.unfit !== undefined) {
-    return answerUnfit({ reason: 'ImagePlatformMismatch', message: facts.unfit }, policy, facts.pull)
-  }
+  const unusable = facts.present ? unusableBecause(facts) : undefined
+  if (unusable !== undefined) return answerUnfit(unusable, policy, facts.pull)
   if (policy === 'Never') return facts.present ? { answer: 'ready', pulled: false } : neverThere(image)
   if (policy === 'IfNotPresent' && facts.present) return { answer: 'ready', pulled: facts.pull.state === 'pulled' }
+  return answerPull(image, ranBefore, facts)
+}
+
+/** Why no container can be made of the image that is present. */
+function unusableBecause({ refused, damaged, unfit }: ImageFacts) {
+  if (refused !== undefined) return { reason: 'ErrImagePull', message: refused }
+  if (damaged !== undefined) return { reason: 'ImageDamaged', message: damaged }
+  return unfit === undefined ? undefined : { reason: 'ImagePlatformMismatch', message: unfit }
+}
+
+/** For an image that must be pulled, as far as its last pull has come. */
+function answerPull(image: string, ranBefore: boolean, facts: ImageFacts): ImageAnswer {
   switch (facts.pull.state) {
     case 'none':
       return { answer: 'pull' }

@@ -39,20 +39,10 @@ export function containerEnv(pod: Pod, container: Container, sources: EnvSources
     ...linkedServices(pod, sources).flatMap(serviceVariables),
     ...apiServerVariables(sources.apiServer),
   ])
-  for (const { prefix = '', configMapRef, secretRef } of container.envFrom ?? []) {
-    const data = configMapRef
-      ? configMapTexts(pod, sources, configMapRef)
-      : secretContents(pod, sources, secretRef ?? {})
-    if ('missing' in data) return { ok: false, message: data.missing }
-    for (const [key, value] of data.value ?? []) {
-      const name = `${prefix}${key}`
-      // A key that cannot be a variable's name is left out (pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables).
-      if (environmentNameProblem(name) !== undefined) continue
-      const ref = configMapRef ?? secretRef ?? {}
-      const text = textOf(pod, configMapRef ? 'ConfigMap' : 'Secret', { ...ref, key }, value)
-      if ('missing' in text) return { ok: false, message: text.missing }
-      values.set(name, text.value ?? '')
-    }
+  for (const source of container.envFrom ?? []) {
+    const found = variablesFrom(pod, source, sources)
+    if ('missing' in found) return { ok: false, message: found.missing }
+    for (const [name, text] of found.value ?? []) values.set(name, text)
   }
   for (const variable of container.env ?? []) {
     const found = variableValue(pod, container, variable, sources, values)
@@ -60,6 +50,28 @@ export function containerEnv(pod: Pod, container: Container, sources: EnvSources
     if (found.value !== undefined) values.set(variable.name, found.value)
   }
   return { ok: true, values }
+}
+
+type EnvFromSource = NonNullable<Container['envFrom']>[number]
+
+function variablesFrom(
+  pod: Pod,
+  { prefix = '', configMapRef, secretRef }: EnvFromSource,
+  sources: EnvSources,
+): Found<ReadonlyMap<string, string>> {
+  const [kind, ref] = configMapRef ? (['ConfigMap', configMapRef] as const) : (['Secret', secretRef ?? {}] as const)
+  const data = kind === 'ConfigMap' ? configMapTexts(pod, sources, ref) : secretContents(pod, sources, ref)
+  if ('missing' in data) return data
+  const values = new Map<string, string>()
+  for (const [key, value] of data.value ?? []) {
+    const name = `${prefix}${key}`
+    // A key that cannot be a variable's name is left out (pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables).
+    if (environmentNameProblem(name) !== undefined) continue
+    const text = textOf(pod, kind, { ...ref, key }, value)
+    if ('missing' in text) return text
+    values.set(name, text.value ?? '')
+  }
+  return { value: values }
 }
 
 function linkedServices({ metadata, spec }: Pod, { services = [] }: EnvSources): readonly ServiceLink[] {

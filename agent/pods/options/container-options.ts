@@ -125,12 +125,12 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
       ...(container.stdinOnce === true && { stdinOnce: true }),
       limits: {
         nanoCPUs: limits['cpu'] === undefined ? 0 : milliValue(limits['cpu']) * 1_000_000,
-        memoryBytes: limits['memory'] === undefined ? 0 : quantityToNumber(limits['memory']),
+        memoryBytes: bytesOf(limits['memory']),
         pids: needs.podPidsLimit ?? 0,
       },
       requests: {
         cpuShares: cpuShares(cpuRequest === undefined ? 0 : milliValue(cpuRequest)),
-        memoryBytes: requests['memory'] === undefined ? 0 : quantityToNumber(requests['memory']),
+        memoryBytes: bytesOf(requests['memory']),
       },
       ...(pod.spec.shareProcessNamespace ? { shareProcesses: true } : {}),
       ...(needs.processesOf === undefined || seesMore(pod) ? {} : { processesOf: needs.processesOf }),
@@ -142,6 +142,10 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
       security: secured.security,
     },
   }
+}
+
+function bytesOf(memory: Parameters<typeof quantityToNumber>[0] | undefined): number {
+  return memory === undefined ? 0 : quantityToNumber(memory)
 }
 
 /** The processes of the whole pod, or of the machine. */

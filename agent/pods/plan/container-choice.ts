@@ -45,40 +45,56 @@ export function choose(
   if (!isRunning(newest) && older.some(isRunning)) return { tidy, start: () => [] }
   const goesOn = isAtWork(pod, newest) || (facts.mayBeOld && isRunning(newest))
   const changed = newest.identity.specHash !== containerHash(container) && !goesOn
-  if (isRunning(newest)) {
-    const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
-    const failed = vitalsOf(facts.record).get(newest.id)?.failed
-    if (!changed && !stray && failed === undefined) return { tidy }
-    const why = changed
-      ? isSidecar(container)
-        ? `Init container ${container.name} definition changed`
-        : `Container ${container.name} definition changed, will be restarted`
-      : (failed?.why ?? `Stopping container ${container.name}`)
-    const stop = stopOf(newest, Math.max(leastGraceSeconds, failed?.graceSeconds ?? stopGraceSeconds(pod)), facts, why)
-    // After a failed probe it starts again unless the policy is Never (pkg/kubelet/kuberuntime, computePodActions).
-    const replace = changed || (failed?.byProbe === true && policy !== 'Never')
-    return { tidy, ...(stop ? { stop: replace ? { ...stop, replace } : stop } : {}), start: () => [] }
-  }
+  const known = { pod, container, newest, changed, policy }
+  return { tidy, ...(isRunning(newest) ? chooseStop(known, found, facts) : chooseRestart(known, facts)) }
+}
+
+type KnownContainer = {
+  readonly pod: Pod
+  readonly container: Container
+  readonly newest: RuntimeContainer
+  /** It is to be replaced by one of the present specification. */
+  readonly changed: boolean
+  readonly policy: RestartPolicy
+}
+
+function chooseStop(
+  { pod, container, newest, changed, policy }: KnownContainer,
+  found: PodContainers,
+  facts: PodFacts,
+) {
+  const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
+  const failed = vitalsOf(facts.record).get(newest.id)?.failed
+  if (!changed && !stray && failed === undefined) return {}
+  const why = changed ? changedText(container) : (failed?.why ?? `Stopping container ${container.name}`)
+  const stop = stopOf(newest, Math.max(leastGraceSeconds, failed?.graceSeconds ?? stopGraceSeconds(pod)), facts, why)
+  // After a failed probe it starts again unless the policy is Never (pkg/kubelet/kuberuntime, computePodActions).
+  const replace = changed || (failed?.byProbe === true && policy !== 'Never')
+  return { ...(stop && { stop: replace ? { ...stop, replace } : stop }), start: () => [] }
+}
+
+function changedText(container: Container): string {
+  return isSidecar(container)
+    ? `Init container ${container.name} definition changed`
+    : `Container ${container.name} definition changed, will be restarted`
+}
+
+function chooseRestart({ pod, container, newest, changed, policy }: KnownContainer, facts: PodFacts) {
   // A container that ended by itself has succeeded or failed, even if its specification has changed since.
   const isReplaced = facts.record.replacing.has(newest.id)
-  if (!isReplaced && !shouldRestart(policy, exitCodeOf(newest))) return { tidy }
+  if (!isReplaced && !shouldRestart(policy, exitCodeOf(newest))) return {}
   const exitedAtMs = facts.record.exits.get(newest.id) ?? facts.nowMs
   const waitMs = changed ? 0 : crashWaitMs(facts.record.backoffs.get(backoffKey(container)), exitedAtMs)
   const leftMs = exitedAtMs + waitMs - facts.nowMs
-  if (leftMs <= 0) return { tidy, ...chooseStart(container, newest, facts) }
+  if (leftMs <= 0) return chooseStart(container, newest, facts)
   const { name, namespace = 'default', uid } = pod.metadata
   const message = `back-off ${durationText(waitMs)} restarting failed container=${container.name} pod=${name}_${namespace}(${uid})`
   // For a container that never started, the error is more useful than the back-off.
   const refused = newest.state === 'created'
-  const waiting = refused
+  const waiting: WaitingReason = refused
     ? { reason: 'RunContainerError', message: newest.error }
     : { reason: 'CrashLoopBackOff', message }
-  return {
-    tidy,
-    againInMs: leftMs,
-    waiting: [container.name, waiting],
-    start: () => [],
-  }
+  return { againInMs: leftMs, waiting: [container.name, waiting] as const, start: () => [] }
 }
 
 /** A running init container is not restarted for a changed specification. */

@@ -99,9 +99,8 @@ export function probedPods(clock: Clock, date: TrustedTime): ProbedPods {
       if (workers.length === 0) return undefined
       const { histories } = sortContainers(probed.containers)
       const newest = new Map([...histories].flatMap(([name, [first]]) => (first === undefined ? [] : [[name, first]])))
-      for (const { id } of before?.containers ?? []) {
-        if (!probed.containers.some((one) => one.id === id)) startedAtMs.delete(id)
-      }
+      const ids = new Set(probed.containers.map(({ id }) => id))
+      for (const { id } of before?.containers ?? []) if (!ids.has(id)) startedAtMs.delete(id)
       for (const one of newest.values()) {
         if (startedAtMs.has(one.id) || !isRunning(one) || one.startedAt === undefined) continue
         // While the date is unknown it counts as started now.

@@ -30,6 +30,15 @@ export function mirrorReporter(controlPlane: Reports): MirrorReporter {
     if (uid !== undefined) controlPlane.reportPod({ ...message, uid, observedResourceVersion: resourceVersion })
   }
 
+  /** What waited for the mirror. */
+  const reportWaiting = (uid: string) => {
+    const last = own.get(uid)
+    if (last === undefined) return
+    for (const event of last.events) controlPlane.reportEvent(event)
+    own.set(uid, { ...last, events: [] })
+    if (last.message !== undefined) reportMirror(last.message)
+  }
+
   return {
     setStatic(uids) {
       for (const uid of own.keys()) if (!uids.has(uid)) own.delete(uid)
@@ -60,13 +69,7 @@ export function mirrorReporter(controlPlane: Reports): MirrorReporter {
       for (const { uid } of before.values()) {
         if (uid !== undefined && !uids.has(uid)) controlPlane.reportPodGone(uid)
       }
-      for (const [hash, { uid }] of mirrors) {
-        const last = own.get(hash)
-        if (last === undefined || before.get(hash)?.uid === uid) continue
-        for (const event of last.events) controlPlane.reportEvent(event)
-        own.set(hash, { ...last, events: [] })
-        if (last.message !== undefined) reportMirror(last.message)
-      }
+      for (const [hash, { uid }] of mirrors) if (before.get(hash)?.uid !== uid) reportWaiting(hash)
     },
   }
 }

@@ -53,22 +53,7 @@ export function staticPodManager(
 
   const take = (files: readonly ManifestFile[]) => {
     const before = pods ?? new Map<string, Pod>()
-    const now = new Map<string, Pod>()
-    const wrong = new Map<string, string>()
-    const names = new Map<string, string>()
-    for (const file of files) {
-      const { path } = file
-      const last = before.get(path)
-      const read = 'content' in file ? podIn(path, file.content, last) : { ok: false as const, because: file.problem }
-      if (!read.ok) wrong.set(path, read.because)
-      // An invalid edit does not stop a running pod.
-      const pod = read.ok ? read.pod : last
-      if (pod === undefined) continue
-      const twin = names.get(podPath(pod))
-      if (twin === undefined) now.set(path, pod)
-      else wrong.set(path, `${twin} holds a pod of the same name`)
-      names.set(podPath(pod), twin ?? path)
-    }
+    const { now, wrong } = readAll(files, before, podIn)
     logChanges(before, now)
     reportProblems(wrong)
     problems = wrong
@@ -136,4 +121,31 @@ export function staticPodManager(
       }
     },
   }
+}
+
+type Read = { readonly ok: true; readonly pod: Pod | undefined } | { readonly ok: false; readonly because: string }
+
+/** By file: its pod, and its problem. */
+function readAll(
+  files: readonly ManifestFile[],
+  before: ReadonlyMap<string, Pod>,
+  podIn: (path: string, content: unknown, last: Pod | undefined) => Read,
+) {
+  const now = new Map<string, Pod>()
+  const wrong = new Map<string, string>()
+  const names = new Map<string, string>()
+  for (const file of files) {
+    const { path } = file
+    const last = before.get(path)
+    const read: Read = 'content' in file ? podIn(path, file.content, last) : { ok: false, because: file.problem }
+    if (!read.ok) wrong.set(path, read.because)
+    // An invalid edit does not stop a running pod.
+    const pod = read.ok ? read.pod : last
+    if (pod === undefined) continue
+    const twin = names.get(podPath(pod))
+    if (twin === undefined) now.set(path, pod)
+    else wrong.set(path, `${twin} holds a pod of the same name`)
+    names.set(podPath(pod), twin ?? path)
+  }
+  return { now, wrong }
 }

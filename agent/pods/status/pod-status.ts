@@ -41,10 +41,10 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const phase = isFinal(before) ? before : goesOn ? 'Running' : decided
   const { sandbox } = found
   const hostIPs = addressesOf(facts.hostIP, facts.otherHostIP)
-  const podAddresses = facts.isOffNetwork ? [] : addressesOf(sandbox?.ip, sandbox?.ipv6)
-  const ownIPs = pod.spec.hostNetwork ? hostIPs : podAddresses
+  const isUp = sandbox !== undefined && isRunning(sandbox)
   // A pod that has ended keeps its last addresses.
-  const podIPs = sandbox !== undefined && isRunning(sandbox) ? ownIPs : isFinal(phase) ? lastIPs(facts) : []
+  const lastPodIPs = isFinal(phase) ? lastIPs(facts) : []
+  const podIPs = isUp ? runningIPs(pod, sandbox, facts, hostIPs) : lastPodIPs
   const startTime = facts.last?.startTime ?? startOf(facts)
   return {
     phase: phase ?? 'Pending',
@@ -66,6 +66,16 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
     ...(added.length === 0 ? {} : { ephemeralContainerStatuses: added }),
     qosClass: qosClassOf(pod.spec),
   }
+}
+
+function runningIPs(
+  { spec }: Pod,
+  { ip, ipv6 }: RuntimeContainer,
+  { isOffNetwork }: StatusFacts,
+  hostIPs: ReturnType<typeof addressesOf>,
+) {
+  if (spec.hostNetwork) return hostIPs
+  return isOffNetwork ? [] : addressesOf(ip, ipv6)
 }
 
 type Addresses = readonly { readonly ip: string }[]
