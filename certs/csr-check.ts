@@ -28,9 +28,7 @@ export type NodeCSRAnswer = NodeCSR | { readonly ok: false; readonly reason: str
  */
 export function checkNodeCSR(pem: string, { signerName, usages, expectedName }: NodeCSRTerms): NodeCSRAnswer {
   if (signerName !== nodeClientSigner) return no(`signer ${signerName} is not ${nodeClientSigner}`)
-  const asked = new Set(usages)
-  asked.delete('key encipherment')
-  if (asked.size !== nodeClientUsages.length || !nodeClientUsages.every((usage) => asked.has(usage))) {
+  if (!areNodeClientUsages(usages)) {
     return no(`usages must be digital signature and client auth, not ${[...usages].join(', ') || 'none'}`)
   }
   const read = readCSR(pem)
@@ -50,6 +48,13 @@ export function checkNodeCSR(pem: string, { signerName, usages, expectedName }: 
   }
   if (read.hasAlternativeNames) return no('a client certificate may carry no DNS, IP, e-mail or URI names')
   return { ok: true, nodeName, publicKey: read.publicKey, keyHash: hashOf(read.publicKey) }
+}
+
+/** In any order. Key encipherment, which keys of elliptic curves do not have, may be among them. */
+function areNodeClientUsages(usages: readonly string[]): boolean {
+  const asked = new Set(usages)
+  asked.delete('key encipherment')
+  return asked.size === nodeClientUsages.length && nodeClientUsages.every((usage) => asked.has(usage))
 }
 
 /** The common name in the request; undefined if it cannot be read. */
@@ -158,17 +163,15 @@ function namesIn(subject: Der | undefined): { readonly [oid: string]: readonly s
 function extensionsIn(attributes: Der | undefined): readonly string[] | undefined {
   if (attributes === undefined) return []
   if (!isContextTag(attributes, 0)) return undefined
-  const found: string[] = []
-  for (const attribute of itemsOf(attributes, 0) ?? []) {
+  const lists = (itemsOf(attributes, 0) ?? []).flatMap((attribute) => {
     const [type, values] = itemsOf(attribute, 'sequence') ?? []
-    if (oidOf(type) !== oids.extensionRequest) continue
-    for (const list of itemsOf(values, 'set') ?? []) {
-      for (const extension of itemsOf(list, 'sequence') ?? []) {
-        const id = oidOf(itemsOf(extension, 'sequence')?.[0])
-        if (id === undefined) return undefined
-        found.push(id)
-      }
-    }
+    return oidOf(type) === oids.extensionRequest ? (itemsOf(values, 'set') ?? []) : []
+  })
+  const found: string[] = []
+  for (const extension of lists.flatMap((list) => itemsOf(list, 'sequence') ?? [])) {
+    const id = oidOf(itemsOf(extension, 'sequence')?.[0])
+    if (id === undefined) return undefined
+    found.push(id)
   }
   return found
 }

@@ -89,23 +89,9 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
 
   async function callOnce(method: string, path: string, signal?: AbortSignal, body?: unknown, contentType?: string) {
     const settings = typeof given === 'function' ? given() : given
-    const { url, token, impersonate, deadlineMs = 15_000 } = settings
-    const headers = {
-      accept: 'application/json',
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(impersonate && { 'impersonate-user': impersonate.user, 'impersonate-group': [...impersonate.groups] }),
-    }
+    const { url, deadlineMs = 15_000 } = settings
     const sent = body === undefined ? undefined : JSON.stringify(body)
-    const options = {
-      method,
-      headers: {
-        ...headers,
-        // Its length too: of a deletion Node would otherwise send the body after the end of the request.
-        ...(sent === undefined
-          ? {}
-          : { 'content-type': contentType ?? 'application/json', 'content-length': Buffer.byteLength(sent) }),
-      },
-    }
+    const options = { method, headers: headersOf(settings, sent, contentType) }
     try {
       const answer = await withDeadline(deadlineMs, signal, (deadline) =>
         exchange(new URL(path, url), settings, { ...options, signal: deadline }, sent),
@@ -115,12 +101,7 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
     } catch (cause) {
       if (signal?.aborted) throw signal.reason
       settings.onUnreachable?.()
-      const isLate = cause instanceof TooLate
-      throw new ApiUnreachable(
-        `Cannot ${method} ${new URL(path, url).href}`,
-        isLate ? 'ETIMEDOUT' : codeOf(firstOf(cause)) || 'UNKNOWN',
-        isLate ? { cause: new Error(`no answer within ${deadlineMs / 1000} s`) } : { cause: firstOf(cause) },
-      )
+      throw unreachable(`Cannot ${method} ${new URL(path, url).href}`, cause, deadlineMs)
     }
   }
 
@@ -131,6 +112,29 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
       call('PATCH', path, signal, body, contentType),
     delete: (path, signal, options) => call('DELETE', path, signal, options),
   }
+}
+
+/** `sent`: the body. */
+function headersOf(
+  { token, impersonate }: ApiClientSettings,
+  sent: string | undefined,
+  contentType = 'application/json',
+) {
+  return {
+    accept: 'application/json',
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...(impersonate && { 'impersonate-user': impersonate.user, 'impersonate-group': [...impersonate.groups] }),
+    // Its length too: of a deletion Node would otherwise send the body after the end of the request.
+    ...(sent !== undefined && { 'content-type': contentType, 'content-length': Buffer.byteLength(sent) }),
+  }
+}
+
+function unreachable(message: string, cause: unknown, deadlineMs: number): ApiUnreachable {
+  if (cause instanceof TooLate) {
+    return new ApiUnreachable(message, 'ETIMEDOUT', { cause: new Error(`no answer within ${deadlineMs / 1000} s`) })
+  }
+  const first = firstOf(cause)
+  return new ApiUnreachable(message, codeOf(first) || 'UNKNOWN', { cause: first })
 }
 
 async function exchange(

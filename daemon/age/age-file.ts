@@ -52,7 +52,7 @@ export async function* ageDecrypted(
   let fileKey: Buffer | undefined
   let held: Buffer = Buffer.alloc(0)
   for await (const piece of pieces) {
-    held = held.length === 0 ? piece : Buffer.concat([held, piece])
+    held = joined(held, piece)
     if (fileKey === undefined) {
       const found = splitHeader(held)
       if (found === undefined) continue
@@ -72,6 +72,10 @@ export async function* ageDecrypted(
   const last = chunk.decrypt(held, true)
   if (last.length === 0 && !chunk.isFirst()) throw new AgeError('the file is damaged: it has an empty end')
   yield last
+}
+
+function joined(held: Buffer, piece: Buffer): Buffer {
+  return held.length === 0 ? piece : Buffer.concat([held, piece])
 }
 
 function header(fileKey: Buffer, recipient: string, random: (bytes: number) => Buffer): Buffer {

@@ -24,24 +24,23 @@ export function pulledReads(): PulledReads {
   let piece: Buffer | undefined
   let wake: () => void = () => undefined
 
+  /** Resolves with the next piece, or with the end. */
+  const more = (socket: Socket) => {
+    socket.resume()
+    return new Promise<void>((resolve) => {
+      wake = resolve
+    })
+  }
+
   async function* read(socket: Socket): AsyncGenerator<Buffer> {
     let end: { readonly error: Error | undefined } | undefined
     const endWith = (error?: Error) => {
       end ??= { error }
       wake()
     }
-    const closed = () => endWith(socket.errored ?? new Error('The connection was closed'))
-    socket.once('end', () => endWith())
-    socket.once('close', closed)
-    if (socket.readableEnded) endWith()
-    else if (socket.destroyed) closed()
+    watchEnd(socket, endWith)
     for (;;) {
-      while (piece === undefined && end === undefined) {
-        socket.resume()
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
+      while (piece === undefined && end === undefined) await more(socket)
       const taken = piece
       piece = undefined
       if (taken !== undefined) yield taken
@@ -66,4 +65,13 @@ export function pulledReads(): PulledReads {
     },
     pieces: (socket, time) => gathered(read(socket), time),
   }
+}
+
+/** Also if it has ended before. */
+function watchEnd(socket: Socket, endWith: (error?: Error) => void): void {
+  const closed = () => endWith(socket.errored ?? new Error('The connection was closed'))
+  socket.once('end', () => endWith())
+  socket.once('close', closed)
+  if (socket.readableEnded) endWith()
+  else if (socket.destroyed) closed()
 }

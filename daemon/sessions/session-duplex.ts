@@ -19,19 +19,25 @@ export type DuplexChannels = {
 export function sessionDuplex(frames: SessionFrames, { receive, send, other }: DuplexChannels): Duplex {
   let isWanted = false
   let isReading = false
+  const endsWith = (frame: SessionFrame): boolean => {
+    if (frame.channel === receive) return false
+    const isEnd = frame.channel === sessionChannels.end && frame.payload[0] === receive
+    return isEnd || other?.(frame) === 'ended'
+  }
+  const endReading = () => {
+    if (!stream.destroyed) stream.push(null)
+  }
   const pass = async (): Promise<void> => {
     isReading = true
     while (isWanted) {
       const frame = await frames.next()
-      const isEnd = frame?.channel === sessionChannels.end && frame.payload[0] === receive
-      const isOther = frame !== undefined && frame.channel !== receive
-      if (frame === undefined || isEnd || (isOther && other?.(frame) === 'ended')) {
-        // It stays true: nothing is read after the end.
-        if (!stream.destroyed) stream.push(null)
+      if (frame === undefined || endsWith(frame)) {
+        // isReading stays true: nothing is read after the end.
+        endReading()
         return
       }
       // An empty piece would end the turn of the reader.
-      if (isOther || frame.payload.length === 0) continue
+      if (frame.channel !== receive || frame.payload.length === 0) continue
       isWanted = false
       // The reader may call for more from within.
       if (stream.push(frame.payload)) isWanted = true

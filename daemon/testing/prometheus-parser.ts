@@ -5,43 +5,61 @@ export type ReadSample = { readonly labels: { readonly [name: string]: string };
 
 /** Throws, naming the line, for anything that is not the form, and for a series or a family that comes twice. */
 export function readMetrics(text: string): ReadonlyMap<string, ReadFamily> {
-  const families = new Map<string, { type: string; samples: ReadSample[] }>()
-  const series = new Set<string>()
-  let help: string | undefined
-  let current: string | undefined
   if (!text.endsWith('\n')) throw new Error('The last line has no end')
+  const read: Reading = { families: new Map(), series: new Set() }
   for (const line of text.slice(0, -1).split('\n')) {
-    const refuse = (why: string) => new Error(`${why}: ${line}`)
     const comment = /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$/.exec(line)
-    if (comment !== null) {
-      const [, word, name = '', rest = ''] = comment
-      if (word === 'HELP') {
-        help = name
-        continue
-      }
-      if (help !== name) throw refuse('A type without its help before it')
-      if (families.has(name)) throw refuse('A family in two pieces')
-      if (!['counter', 'gauge', 'histogram', 'summary', 'untyped'].includes(rest)) throw refuse('No such type')
-      families.set(name, { type: rest, samples: [] })
-      current = name
-      continue
-    }
-    const sample = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$/.exec(line)
-    if (sample === null) throw refuse('Not a sample')
-    const [, name = '', inner = '', value = ''] = sample
-    const family = families.get(current ?? '')
-    const isBucket = family?.type === 'histogram' && name.replace(/_(bucket|sum|count)$/, '') === current
-    if (family === undefined || (name !== current && !isBucket)) throw refuse('A sample outside its family')
-    const labels = readLabels(inner, refuse)
-    const key = `${name}${JSON.stringify(Object.entries(labels).toSorted())}`
-    if (series.has(key)) throw refuse('A series that comes twice')
-    series.add(key)
-    const number = value === '+Inf' ? Infinity : value === '-Inf' ? -Infinity : Number(value)
-    if (Number.isNaN(number) && value !== 'NaN') throw refuse('Not a number')
-    family.samples.push({ labels, value: number })
+    if (comment === null) readSample(read, line)
+    else readComment(read, comment)
   }
-  for (const [name, { samples }] of families) if (samples.length === 0) throw new Error(`${name} has no sample`)
-  return families
+  for (const [name, { samples }] of read.families) if (samples.length === 0) throw new Error(`${name} has no sample`)
+  return read.families
+}
+
+type Reading = {
+  readonly families: Map<string, { readonly type: string; readonly samples: ReadSample[] }>
+  readonly series: Set<string>
+  /** The name in the last comment of each kind. */
+  help?: string
+  current?: string
+}
+
+const refusal = (why: string, line: string) => new Error(`${why}: ${line}`)
+
+const metricTypes = ['counter', 'gauge', 'histogram', 'summary', 'untyped']
+
+function readComment(read: Reading, [line, word, name = '', rest = '']: RegExpExecArray): void {
+  if (word === 'HELP') {
+    read.help = name
+    return
+  }
+  if (read.help !== name) throw refusal('A type without its help before it', line)
+  if (read.families.has(name)) throw refusal('A family in two pieces', line)
+  if (!metricTypes.includes(rest)) throw refusal('No such type', line)
+  read.families.set(name, { type: rest, samples: [] })
+  read.current = name
+}
+
+function readSample({ families, series, current }: Reading, line: string): void {
+  const sample = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$/.exec(line)
+  if (sample === null) throw refusal('Not a sample', line)
+  const [, name = '', inner = '', value = ''] = sample
+  const family = families.get(current ?? '')
+  const isBucket = family?.type === 'histogram' && name.replace(/_(bucket|sum|count)$/, '') === current
+  if (family === undefined || (name !== current && !isBucket)) throw refusal('A sample outside its family', line)
+  const labels = readLabels(inner, (why) => refusal(why, line))
+  const key = `${name}${JSON.stringify(Object.entries(labels).toSorted())}`
+  if (series.has(key)) throw refusal('A series that comes twice', line)
+  series.add(key)
+  family.samples.push({ labels, value: numberIn(value, line) })
+}
+
+function numberIn(text: string, line: string): number {
+  if (text === '+Inf') return Infinity
+  if (text === '-Inf') return -Infinity
+  const value = Number(text)
+  if (Number.isNaN(value) && text !== 'NaN') throw refusal('Not a number', line)
+  return value
 }
 
 function readLabels(inner: string, refuse: (why: string) => Error): { readonly [name: string]: string } {

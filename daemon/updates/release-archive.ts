@@ -11,30 +11,32 @@ export function readReleaseArchive(archive: Uint8Array): readonly VersionFile[] 
   for (let at = 0; at + block <= bytes.length; ) {
     const header = bytes.subarray(at, at + block)
     if (header.every((byte) => byte === 0)) return [...files.values()]
-    if (textAt(header, 257, 5) !== 'ustar') throw new Error('The archive of the release is not a tar of POSIX (ustar)')
-    const sum = header.reduce((total, byte, i) => total + (i >= 148 && i < 156 ? 32 : byte), 0)
-    if (sum !== numberAt(header, 148, 8))
-      throw new Error('The archive of the release is damaged: a checksum does not match')
-    const prefix = textAt(header, 345, 155)
-    const path = `${prefix === '' ? '' : `${prefix}/`}${textAt(header, 0, 100)}`.replace(/^\.\/|\/$/g, '')
-    const type = textAt(header, 156, 1)
-    const size = numberAt(header, 124, 12)
+    const { path, type, size } = readHeader(header)
     const end = at + block + size
     if (end > bytes.length) throw new Error('The archive of the release is cut short')
-    if (type === '0' || type === '') {
-      if (!isInside(path)) throw new Error(`The archive of the release has the path ${JSON.stringify(path)}`)
-      if (files.has(path) || files.size === mostFiles)
-        throw new Error(`The archive of the release has ${path} twice, or too many files`)
-      files.set(path, {
-        path,
-        content: bytes.subarray(at + block, end),
-        isProgram: (numberAt(header, 100, 8) & 0o100) !== 0,
-      })
-    } else if (type !== '5' || size !== 0)
+    if (type === '0' || type === '') addFile(files, path, header, bytes.subarray(at + block, end))
+    else if (type !== '5' || size !== 0)
       throw new Error(`The archive of the release has ${path} of the type ${JSON.stringify(type)}`)
     at += block * (1 + Math.ceil(size / block))
   }
   throw new Error('The archive of the release has no end')
+}
+
+function readHeader(header: Buffer) {
+  if (textAt(header, 257, 5) !== 'ustar') throw new Error('The archive of the release is not a tar of POSIX (ustar)')
+  const sum = header.reduce((total, byte, i) => total + (i >= 148 && i < 156 ? 32 : byte), 0)
+  if (sum !== numberAt(header, 148, 8))
+    throw new Error('The archive of the release is damaged: a checksum does not match')
+  const prefix = textAt(header, 345, 155)
+  const path = `${prefix === '' ? '' : `${prefix}/`}${textAt(header, 0, 100)}`.replace(/^\.\/|\/$/g, '')
+  return { path, type: textAt(header, 156, 1), size: numberAt(header, 124, 12) }
+}
+
+function addFile(files: Map<string, VersionFile>, path: string, header: Buffer, content: Buffer): void {
+  if (!isInside(path)) throw new Error(`The archive of the release has the path ${JSON.stringify(path)}`)
+  if (files.has(path) || files.size === mostFiles)
+    throw new Error(`The archive of the release has ${path} twice, or too many files`)
+  files.set(path, { path, content, isProgram: (numberAt(header, 100, 8) & 0o100) !== 0 })
 }
 
 /** Writes such an archive: the same files give the same bytes. */

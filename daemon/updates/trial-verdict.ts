@@ -78,10 +78,16 @@ function verdictOn(
       reason: wasConnected ? 'It runs, and the controller sees it' : 'It runs; the machine had no controller before',
     }
   if (nowMs - beganMs < longestMs) return undefined
-  if (unit.state === 'stopped') return inconclusive('It was stopped by hand')
-  if (containers === undefined) return inconclusive('Docker does not answer')
-  if (runsSinceMs !== undefined && wasConnected && controller === 'away') return inconclusive('The controller is away')
-  return reject(`It was not healthy within ${seconds(longestMs)} s`)
+  const isAway = runsSinceMs !== undefined && wasConnected && controller === 'away'
+  const obstacle = obstacleTo({ unit, containers }, isAway)
+  return obstacle === undefined ? reject(`It was not healthy within ${seconds(longestMs)} s`) : inconclusive(obstacle)
+}
+
+/** Why a trial shows nothing about the version. */
+function obstacleTo({ unit, containers }: Pick<TrialLook, 'unit' | 'containers'>, isAway: boolean): string | undefined {
+  if (unit.state === 'stopped') return 'It was stopped by hand'
+  if (containers === undefined) return 'Docker does not answer'
+  return isAway ? 'The controller is away' : undefined
 }
 
 function reject(reason: string) {

@@ -80,24 +80,27 @@ const statusMs = 5_000
 
 /** Reports readiness, sends the watchdog's pings while the process is healthy, and the status when it changes. */
 export function notifierLoop(notifier: SystemdNotifier, view: NotifierView, clock: Clock, log: Log): Loop {
+  let sent = ''
+  let isReady = false
+  let logged = ''
+  const report = async () => {
+    const problems = await view.problems()
+    const status = problems.length === 0 ? view.status() : `Hangs: ${problems.join('; ')}`
+    if (status !== sent) notifier.status(status)
+    sent = status
+    if (!isReady && view.ready()) {
+      isReady = true
+      notifier.ready()
+    }
+    if (problems.length === 0) notifier.alive()
+    else if (problems.join() !== logged) log.error('Unhealthy: withholding the systemd watchdog ping', { problems })
+    logged = problems.join()
+  }
   return {
     name: 'systemd-notifier',
     async run(signal) {
-      let sent = ''
-      let isReady = false
-      let logged = ''
       while (!signal.aborted) {
-        const problems = await view.problems()
-        const status = problems.length === 0 ? view.status() : `Hangs: ${problems.join('; ')}`
-        if (status !== sent) notifier.status(status)
-        sent = status
-        if (!isReady && view.ready()) {
-          isReady = true
-          notifier.ready()
-        }
-        if (problems.length === 0) notifier.alive()
-        else if (problems.join() !== logged) log.error('Unhealthy: withholding the systemd watchdog ping', { problems })
-        logged = problems.join()
+        await report()
         await clock.sleep(isReady ? Math.min(statusMs, notifier.beatMs ?? statusMs) : untilReadyMs, signal)
       }
       notifier.stopping()
