@@ -51,11 +51,14 @@ async function compareAnswers(
     const isDocumented = differs !== undefined && bramble !== undefined
     if (rows.length > 0 && !isDocumented) unexpected++
     if (rows.length === 0 && !all) continue
-    console.log(
-      `${rows.length === 0 ? 'equal  ' : 'differs'}  ${name}${isDocumented ? ` (documented: ${differs})` : ''}`,
-    )
-    for (const row of rows) console.log(`           ${row}`)
+    print(name, rows, isDocumented ? differs : undefined)
   }
   console.log(`${apiInputs.length} inputs, ${unexpected} differences that are not documented`)
   process.exitCode = unexpected > 0 ? 1 : 0
+}
+
+function print(name: string, rows: readonly string[], documented: string | undefined): void {
+  const why = documented === undefined ? '' : ` (documented: ${documented})`
+  console.log(`${rows.length === 0 ? 'equal  ' : 'differs'}  ${name}${why}`)
+  for (const row of rows) console.log(`           ${row}`)
 }

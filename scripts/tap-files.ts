@@ -27,44 +27,54 @@ const maxColumns = 200
 
 /** Takes the lines of a TAP one by one; returns the file that ends with the line, for most lines undefined. */
 export function tapFiles(): (line: string) => TapFile | undefined {
-  let counts = { passed: 0, failed: 0 }
-  let failures: TapFailure[] = []
-  let inDiff = false
-  let diagnosticEnd: string | undefined
-  let lastIndent = 0
+  let reading = newFile()
   return (line) => {
     const file = /^(ok|not ok) \d+ - (\S+\.test\.js)(?: # (?:time=)?(.*))?$/.exec(line)
-    if (file) {
-      const [, result, path = '', time = ''] = file
-      const isOk = result === 'ok'
-      const failed = isOk ? counts.failed : Math.max(1, counts.failed)
-      const ended: TapFile = { path, isOk, time, passed: counts.passed, failed, failures }
-      counts = { passed: 0, failed: 0 }
-      failures = []
-      lastIndent = 0
-      // A process that was killed may have ended within one.
-      diagnosticEnd = undefined
-      return ended
-    }
-    if (diagnosticEnd !== undefined) {
-      if (line === diagnosticEnd) diagnosticEnd = undefined
-      const failure = failures.at(-1)
-      if (failure) inDiff = readDiagnostic(failure, line.trim(), inDiff)
+    if (file === null) {
+      readLine(reading, line)
       return undefined
     }
-    const [, diagnosticIndent] = /^( +)---$/.exec(line) ?? []
-    if (diagnosticIndent !== undefined) diagnosticEnd = `${diagnosticIndent}...`
-    const [, indent, what, name = ''] = /^( +)(?:(ok|not ok) \d+(?: - (.*))?|1\.\.\d+.*)$/.exec(line) ?? []
-    if (indent === undefined) return undefined
-    // The line of a subtest follows its own lines, which are indented deeper.
-    const isSubtest = indent.length < lastIndent
-    lastIndent = indent.length
-    if (what === 'not ok') failures.push({ name, isSubtest, place: '', details: [] })
-    if (what !== undefined && !isSubtest && !/ # (SKIP|TODO)/i.test(line))
-      counts[what === 'ok' ? 'passed' : 'failed'] += 1
-    inDiff = false
-    return undefined
+    const [, result, path = '', time = ''] = file
+    const { passed, failed, failures } = reading
+    // A process that was killed may have ended within a diagnostic.
+    reading = newFile()
+    const isOk = result === 'ok'
+    return { path, isOk, time, passed, failed: isOk ? failed : Math.max(1, failed), failures }
   }
+}
+
+/** A file, as far as it was read. */
+type Reading = {
+  passed: number
+  failed: number
+  readonly failures: TapFailure[]
+  inDiff: boolean
+  /** The line that ends the diagnostic; undefined: outside of one. */
+  diagnosticEnd: string | undefined
+  lastIndent: number
+}
+
+function newFile(): Reading {
+  return { passed: 0, failed: 0, failures: [], inDiff: false, diagnosticEnd: undefined, lastIndent: 0 }
+}
+
+function readLine(file: Reading, line: string): void {
+  if (file.diagnosticEnd !== undefined) {
+    if (line === file.diagnosticEnd) file.diagnosticEnd = undefined
+    const failure = file.failures.at(-1)
+    if (failure) file.inDiff = readDiagnostic(failure, line.trim(), file.inDiff)
+    return
+  }
+  const [, diagnosticIndent] = /^( +)---$/.exec(line) ?? []
+  if (diagnosticIndent !== undefined) file.diagnosticEnd = `${diagnosticIndent}...`
+  const [, indent, what, name = ''] = /^( +)(?:(ok|not ok) \d+(?: - (.*))?|1\.\.\d+.*)$/.exec(line) ?? []
+  if (indent === undefined) return
+  // The line of a subtest follows its own lines, which are indented deeper.
+  const isSubtest = indent.length < file.lastIndent
+  file.lastIndent = indent.length
+  if (what === 'not ok') file.failures.push({ name, isSubtest, place: '', details: [] })
+  if (what !== undefined && !isSubtest && !/ # (SKIP|TODO)/i.test(line)) file[what === 'ok' ? 'passed' : 'failed'] += 1
+  file.inDiff = false
 }
 
 /** Each file that ended, in that order. */

@@ -93,6 +93,19 @@ export function simulatedNodes(
 
   const act = (pod: StoredPod) => runPod({ store, clock }, pod)
 
+  const exchange = async (arriving: ReturnType<typeof messages.take>) => {
+    for (const arrive of arriving) await arrive()
+    for (let index = seconds % beatSeconds; index < zones.length; index += beatSeconds) {
+      const [name] = zones[index] ?? ['']
+      if (!silentSince.has(name)) await send(() => beat(name))
+    }
+    for (const [uid, pod] of changed) {
+      changed.delete(uid)
+      // What it missed it finds when it is back: `revive` looks at all its pods.
+      if (!silentSince.has(pod.spec.nodeName ?? '')) await send(() => act(pod))
+    }
+  }
+
   return {
     names: zones.map(([name]) => name),
     loop: { name: 'simulated-nodes', run: pods.run },
@@ -106,16 +119,7 @@ export function simulatedNodes(
     async tick() {
       seconds += 1
       const arriving = messages.take(seconds)
-      for (const arrive of isConnected ? arriving : []) await arrive()
-      for (let index = seconds % beatSeconds; index < zones.length; index += beatSeconds) {
-        const [name] = zones[index] ?? ['']
-        if (isConnected && !silentSince.has(name)) await send(() => beat(name))
-      }
-      for (const [uid, pod] of isConnected ? changed : []) {
-        changed.delete(uid)
-        // What it missed it finds when it is back: `revive` looks at all its pods.
-        if (!silentSince.has(pod.spec.nodeName ?? '')) await send(() => act(pod))
-      }
+      if (isConnected) await exchange(arriving)
       await clock.advance(1_000)
     },
     silence(names) {

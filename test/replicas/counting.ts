@@ -148,19 +148,25 @@ export function watchCounters(sessions: Sessions, first: number, signal: AbortSi
     if (n > before + 1) watched.missed += n - before - 1
     last.set(name, n)
   }
+  /** Until it ends: the last version that was received. */
+  const watch = async (from: string) => {
+    let [version, isExpired] = [from, false]
+    for await (const line of session().lines(`${maps}?watch=true&resourceVersion=${version}`, signal)) {
+      if (!line.startsWith('{')) continue
+      const { type, object, code } = JSON.parse(line)
+      isExpired = code === 410 || object?.code === 410
+      if (type !== 'ADDED' && type !== 'MODIFIED') continue
+      take(object)
+      version = versionOf(object)
+    }
+    return { version, isExpired }
+  }
   const run = async () => {
     for (let version = await list(); !signal.aborted; ) {
-      let isExpired = false
-      for await (const line of session().lines(`${maps}?watch=true&resourceVersion=${version}`, signal)) {
-        if (!line.startsWith('{')) continue
-        const { type, object, code } = JSON.parse(line)
-        isExpired = code === 410 || object?.code === 410
-        if (type !== 'ADDED' && type !== 'MODIFIED') continue
-        take(object)
-        version = versionOf(object)
-      }
+      const ended = await watch(version)
+      version = ended.version
       if (signal.aborted) return
-      if (isExpired) {
+      if (ended.isExpired) {
         watched.relisted += 1
         version = await list()
       } else {

@@ -129,6 +129,27 @@ function screenModel() {
     else if (letter === 'J') lines = []
     else if (letter !== 'm') throw new Error(`Unexpected control sequence ${JSON.stringify(numbers + letter)}`)
   }
+  /** Acts on what `rest` begins with, and returns its length; 0: its end has not come. */
+  const take = (): number => {
+    const [all, isPrivate, numbers = '', letter = ''] = known.exec(rest) ?? []
+    if (all !== undefined) {
+      control(isPrivate === '?', numbers, letter)
+      return all.length
+    }
+    if (rest.startsWith(escapeByte)) {
+      if (rest.length > 20) throw new Error(`Unexpected control sequence ${JSON.stringify(rest.slice(0, 20))}`)
+      return 0
+    }
+    const end = rest.search(next)
+    if (end === 0) {
+      if (rest.startsWith('\n')) row += 1
+      column = 0
+      return 1
+    }
+    const plain = end < 0 ? rest : rest.slice(0, end)
+    put(plain)
+    return plain.length
+  }
   return {
     modes,
     clear: () => {
@@ -136,25 +157,11 @@ function screenModel() {
     },
     lines: () => Array.from(lines, (line = '') => line.trimEnd()),
     write(text: string) {
-      for (rest += text; rest !== ''; ) {
-        const [all, isPrivate, numbers = '', letter = ''] = known.exec(rest) ?? []
-        if (all !== undefined) {
-          control(isPrivate === '?', numbers, letter)
-          rest = rest.slice(all.length)
-        } else if (rest.startsWith(escapeByte)) {
-          if (rest.length > 20) throw new Error(`Unexpected control sequence ${JSON.stringify(rest.slice(0, 20))}`)
-          return
-        } else {
-          const end = rest.search(next)
-          if (end === 0) {
-            if (rest.startsWith('\n')) row += 1
-            column = 0
-            rest = rest.slice(1)
-          } else {
-            put(end < 0 ? rest : rest.slice(0, end))
-            rest = end < 0 ? '' : rest.slice(end)
-          }
-        }
+      rest += text
+      while (rest !== '') {
+        const taken = take()
+        if (taken === 0) return
+        rest = rest.slice(taken)
       }
     },
   }
