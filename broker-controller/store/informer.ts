@@ -10,7 +10,7 @@ import { beginOperation } from '../../daemon/watchdog/event-loop.ts'
 import { cursorWait } from './each-change.ts'
 import { objectsByKey } from './objects-by-key.ts'
 import { sharedTexts } from './shared-texts.ts'
-import type { ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
+import type { ChangeCursor, ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
 
 /** `present` undefined: deleted. `previous` undefined: new. */
 export type ChangeListener<R extends ResourceName> = (
@@ -94,6 +94,28 @@ export function informer<R extends ResourceName>(
     return resourceVersion
   }
 
+  const pause = async (failures: number, error: unknown, signal: AbortSignal) => {
+    const retryInMs = backoffMs(failures, retry, clock.random ?? Math.random)
+    log.warn('Watch failed', { resource, retryInMs: Math.round(retryInMs), error })
+    await clock.sleep(retryInMs, signal)
+  }
+  const follow = async (
+    changes: ChangeCursor<WatchEvent<R>>,
+    wait: ReturnType<typeof cursorWait>,
+    signal: AbortSignal,
+  ) => {
+    // A change is taken from the cursor and applied in one go: `catchUp` may come between two turns of this loop.
+    catchUp = () => {
+      for (let change = changes.next(); change !== undefined; change = changes.next()) apply(change)
+    }
+    while (!signal.aborted && !changes.ended) {
+      beginOperation('watch', resource)
+      catchUp()
+      await wait.ready(changes)
+    }
+    if (!signal.aborted) throw new Error(`The watch of ${resource} ended: the store was closed`)
+  }
+
   return {
     get: objects.get,
     all: () => objects.values(),
@@ -107,22 +129,10 @@ export function informer<R extends ResourceName>(
           const from = await listAgain()
           failures = 0
           const changes = store.changes(resource, from)
-          // A change is taken from the cursor and applied in one go: `catchUp` may come between two turns of this loop.
-          catchUp = () => {
-            for (let change = changes.next(); change !== undefined; change = changes.next()) apply(change)
-          }
-          while (!signal.aborted && !changes.ended) {
-            beginOperation('watch', resource)
-            catchUp()
-            await wait.ready(changes)
-          }
-          if (!signal.aborted) throw new Error(`The watch of ${resource} ended: the store was closed`)
+          await follow(changes, wait, signal)
         } catch (error) {
           if (!isApiError(error)) throw error
-          if (isApiError(error, 'Expired')) continue
-          const retryInMs = backoffMs(failures++, retry, clock.random ?? Math.random)
-          log.warn('Watch failed', { resource, retryInMs: Math.round(retryInMs), error })
-          await clock.sleep(retryInMs, signal)
+          if (!isApiError(error, 'Expired')) await pause(failures++, error, signal)
         }
       }
     },

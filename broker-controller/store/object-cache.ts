@@ -87,6 +87,24 @@ export function objectCache({
     sizes.add(object.metadata.namespace ?? '', bytes - kind(resource).shelf.put(object, bytes))
   const remove = (resource: ResourceName, object: AnyStoredObject) =>
     sizes.add(object.metadata.namespace ?? '', -kind(resource).shelf.remove(object))
+  const replaceKind = (resource: ResourceName, wanted: readonly AnyStoredObject[], version: number) => {
+    const { shelf, history } = kind(resource)
+    const present = new Map(shelf.list().map((object) => [placeText(object), object]))
+    let differs = false
+    for (const object of wanted) {
+      const before = present.get(placeText(object))
+      present.delete(placeText(object))
+      if (before?.metadata.resourceVersion === object.metadata.resourceVersion) continue
+      differs = true
+      put(resource, object, JSON.stringify(object).length)
+      bound.change(object, before)
+    }
+    for (const object of present.values()) {
+      remove(resource, object)
+      bound.change(undefined, object)
+    }
+    if (differs || present.size > 0) history.forgetAll(version)
+  }
   return {
     get: (resource, key) => kind(resource).shelf.get(key),
     list: (resource, namespace) => kind(resource).shelf.list(namespace),
@@ -113,22 +131,7 @@ export function objectCache({
     replace(version, objects) {
       const empty = [...kinds.keys()].filter((resource) => isCustomName(resource) && !objects.has(resource))
       for (const [resource, wanted] of [...objects, ...empty.map((resource) => [resource, []] as const)]) {
-        const { shelf, history } = kind(resource)
-        const present = new Map(shelf.list().map((object) => [placeText(object), object]))
-        let differs = false
-        for (const object of wanted) {
-          const before = present.get(placeText(object))
-          present.delete(placeText(object))
-          if (before?.metadata.resourceVersion === object.metadata.resourceVersion) continue
-          differs = true
-          put(resource, object, JSON.stringify(object).length)
-          bound.change(object, before)
-        }
-        for (const object of present.values()) {
-          remove(resource, object)
-          bound.change(undefined, object)
-        }
-        if (differs || present.size > 0) history.forgetAll(version)
+        replaceKind(resource, wanted, version)
       }
     },
     forget: (resource, version) => kind(resource).history.forgetAll(version),

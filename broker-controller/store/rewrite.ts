@@ -110,9 +110,7 @@ async function onNewest<R extends ResourceName>(
       return await write()
     } catch (error) {
       if (isApiError(error, 'NotFound')) return undefined
-      const waitMs = waitsMs[failures]
-      if (waitMs === undefined || !isApiError(error, 'Conflict')) throw error
-      await clock.sleep(waitMs)
+      await clock.sleep(waitAfter(error, failures))
     }
   }
 }
@@ -130,4 +128,11 @@ export async function removeIfThere<R extends ResourceName>(
     if (isApiError(error, 'NotFound') || isApiError(error, 'Conflict')) return false
     throw error
   }
+}
+
+/** Until the next attempt. Throws the error where there is none. */
+function waitAfter(error: unknown, failures: number): number {
+  const waitMs = waitsMs[failures]
+  if (waitMs === undefined || !isApiError(error, 'Conflict')) throw error
+  return waitMs
 }

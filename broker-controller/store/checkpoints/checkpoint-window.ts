@@ -140,36 +140,32 @@ export async function openCheckpointWindow(
       )
     }
   })
+  const closeIfDue = async (signal: AbortSignal) => {
+    const reason = reasonToClose(state, (await store.list('nodes')).items, limitMs)
+    if (reason === undefined) return
+    await close(reason, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error
+    })
+  }
   const watchTime = async (signal: AbortSignal) => {
     let lastMs = clock.monotonicMs()
     // Saved at the first look, too: of a controller that is restarted often the time counts. While workloads may wait it is saved
     // at each look: they wait for ten minutes, and not for ten minutes of one run.
     let savedMs = Number.NEGATIVE_INFINITY
     let isFailing = !isSaved
-    while (!signal.aborted) {
-      if (!state.isOpen) return aborted(signal)
+    while (!signal.aborted && state.isOpen) {
       await clock.sleep(lookMs, signal)
       if (signal.aborted || !state.isOpen) continue
       const nowMs = clock.monotonicMs()
       state = { ...state, openMs: state.openMs + nowMs - lastMs }
       lastMs = nowMs
-      const reason = reasonToClose(state, (await store.list('nodes')).items, limitMs)
-      if (reason !== undefined) {
-        await close(reason, signal).catch((error: unknown) => {
-          if (!signal.aborted) throw error
-        })
-      }
+      await closeIfDue(signal)
       const isDue = nowMs - savedMs >= saveEveryMs || state.openMs <= leastOpenMs + lookMs
       if (!state.isOpen || !isDue) continue
-      try {
-        await saveTime()
-        savedMs = nowMs
-        isFailing = false
-      } catch (error) {
-        if (!isFailing) log.warn('The time of the checkpoint window is not saved yet', { retryInMs: lookMs, error })
-        isFailing = true
-      }
+      isFailing = !(await hasSaved(saveTime, isFailing, log))
+      if (!isFailing) savedMs = nowMs
     }
+    return aborted(signal)
   }
   return {
     name: 'checkpoint-window',
@@ -181,6 +177,17 @@ export async function openCheckpointWindow(
       const watching = { name: 'checkpoint-window-time', run: watchTime }
       await runLoops([{ name: 'checkpoint-window-state', run: maps.run }, watching], signal, log)
     },
+  }
+}
+
+/** False: the time is not saved yet. `isFailing`: that is logged already. */
+async function hasSaved(saveTime: () => Promise<void>, isFailing: boolean, log: Log): Promise<boolean> {
+  try {
+    await saveTime()
+    return true
+  } catch (error) {
+    if (!isFailing) log.warn('The time of the checkpoint window is not saved yet', { retryInMs: lookMs, error })
+    return false
   }
 }
 

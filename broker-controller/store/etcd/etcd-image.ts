@@ -95,17 +95,20 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
     waiting.look()
   }
 
-  const take = (answer: WatchResponse) => {
-    if (answer.canceled) return void end(answer.cancelReason, answer.compactRevision > 0)
-    if (failures > 1) log.info('Watch of etcd resumed', { revision })
-    failures = 0
-    for (const { type, kv } of answer.events) {
+  const applyEvents = (events: WatchResponse['events']) => {
+    for (const { type, kv } of events) {
       // A repeated response: some of it may have been applied.
       if (kv === undefined || kv.modRevision <= revision) continue
       applyChange(needs, type, kv)
       // A transaction of others has several changes of one revision, which fragments may divide.
       revision = kv.modRevision - 1
     }
+  }
+  const take = (answer: WatchResponse) => {
+    if (answer.canceled) return void end(answer.cancelReason, answer.compactRevision > 0)
+    if (failures > 1) log.info('Watch of etcd resumed', { revision })
+    failures = 0
+    applyEvents(answer.events)
     if (answer.fragment) return
     revision = Math.max(revision, answer.events.at(-1)?.kv?.modRevision ?? 0)
     const isProgress = answer.events.length === 0 && !answer.created
@@ -207,18 +210,18 @@ async function reachLatest(
 }
 
 function applyChange(needs: ImageNeeds, type: number, kv: KeyValue): void {
-  const { keys, resources, cache, leases } = needs
+  const { keys, resources, cache } = needs
   const key = keys.parse(kv.key)
   const name = key && storedName(key.resource, resources)
   if (key === undefined || name === undefined || isVolatileLease(name, key)) return
+  const isDeletion = type === eventType.delete
   if (name === 'leases') {
-    const object = type === eventType.delete ? undefined : decoded(needs, key, kv)
-    if (object !== undefined || type === eventType.delete) leases.apply(key, object, kv.modRevision)
+    applyLease(needs, key, kv, isDeletion)
     return
   }
   const previous = cache.get(name, key)
   const version = kv.modRevision
-  if (type === eventType.delete) {
+  if (isDeletion) {
     if (previous !== undefined) cache.apply(name, withVersion({ type: 'DELETED', object: previous, previous }, version))
     return
   }
@@ -296,4 +299,9 @@ function inBatches<T>(act: (ms: number) => Promise<T>): (ms: number) => Promise<
     next = running.then(after, after)
     return next
   }
+}
+
+function applyLease(needs: ImageNeeds, key: StoredKey, kv: KeyValue, isDeletion: boolean): void {
+  const object = isDeletion ? undefined : decoded(needs, key, kv)
+  if (object !== undefined || isDeletion) needs.leases.apply(key, object, kv.modRevision)
 }

@@ -42,22 +42,13 @@ const writeMs = 3_000
 export const visibleMs = 1_500
 const pauseMs = 50
 
+type Answer = { readonly object: AnyStoredObject | undefined }
+
 export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
   const { client, keys, values, resources, cache, image, leaseVersions, fence, clock } = needs
   const inTurn = turnsByKey() // Writes of one object would only make each other decide again.
   const storedVersion = etcdVersions(client)
 
-  /** Repeats a call that was refused because no member can be reached or leads. */
-  const patiently = async <T>(untilMs: number, call: () => Promise<T>): Promise<T> => {
-    for (;;) {
-      try {
-        return await call()
-      } catch (error) {
-        if (!isAbsent(error) || clock.monotonicMs() + pauseMs > untilMs) throw error
-        await clock.sleep(pauseMs)
-      }
-    }
-  }
   /** Whether this revision, which is what readers see, is the latest in etcd, too. */
   const isLatest = async (key: StoredKey, revision: number): Promise<boolean> =>
     (await storedVersion(keys.of(key))) === revision
@@ -74,47 +65,52 @@ export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
       failure: [{ range: { key: keys.of(key), limit: 1, keysOnly: true } }],
     })
   }
-  /** Settles when readers see another revision than `before`, which etcd no longer has. */
-  const seeChange = async (resource: ResourceName, key: ObjectKey, before: number) => {
-    const isOther = () => image.revisionOf(resource, key) !== before
-    if (await image.until(isOther, visibleMs)) return
-    throw new ApiError('ServiceUnavailable', 'The changes in etcd do not arrive here', { retryAfterSeconds: 1 })
+  /** undefined: etcd has another revision than `before`. */
+  const tryPut = async (
+    resource: ResourceName,
+    key: ObjectKey,
+    { draft, before, untilMs }: { readonly draft: DraftChange; readonly before: number; readonly untilMs: number },
+  ): Promise<Answer | undefined> => {
+    const stored = { resource, ...key }
+    const { succeeded, header, responses } = await patiently(clock, untilMs, () => put(stored, draft, before))
+    if (succeeded) return { object: await written(image, { resource, key, draft, revision: header?.revision ?? 0 }) }
+    if ((responses[0]?.range?.kvs[0]?.modRevision ?? 0) !== before) return undefined
+    fence.failed()
+    throw notOwned()
   }
-  const written = async (resource: ResourceName, key: ObjectKey, draft: DraftChange, revision: number) => {
-    if (!(await image.until(() => image.revision() >= revision, visibleMs))) {
-      throw new ApiError('Timeout', 'The change is written, and does not arrive here: the watch of etcd is interrupted')
+  /** undefined: it was decided on a revision that is no longer the latest, and readers see the later one. */
+  const attempt = async (
+    resource: ResourceName,
+    key: ObjectKey,
+    decide: Decide,
+    untilMs: number,
+  ): Promise<Answer | undefined> => {
+    const stored = { resource, ...key }
+    const present = image.get(resource, key)
+    const before = image.revisionOf(resource, key)
+    const { draft, error } = decided(decide, present)
+    if (draft === undefined) {
+      // What readers see may be behind: no answer is given from it alone.
+      if (await patiently(clock, untilMs, () => isLatest(stored, before))) {
+        if (error !== undefined) throw error
+        return { object: present }
+      }
+    } else {
+      const answer = await tryPut(resource, key, { draft, before, untilMs })
+      if (answer !== undefined) return answer
     }
-    const seen = image.get(resource, key)
-    const isSeen = seen !== undefined && image.revisionOf(resource, key) === revision
-    return isSeen ? seen : withVersion(draft, revision).object
+    await seeChange(image, resource, key, before)
+    return undefined
   }
   const write = async (
     resource: ResourceName,
     key: ObjectKey,
     decide: Decide,
   ): Promise<AnyStoredObject | undefined> => {
-    const stored = { resource, ...key }
     const untilMs = clock.monotonicMs() + writeMs
     for (let decisions = 1; ; decisions++) {
-      const present = image.get(resource, key)
-      const before = image.revisionOf(resource, key)
-      const decision = decided(decide, present)
-      if (decision.draft === undefined) {
-        // What readers see may be behind: no answer is given from it alone.
-        if (await patiently(untilMs, () => isLatest(stored, before))) {
-          if (decision.error !== undefined) throw decision.error
-          return present
-        }
-      } else {
-        const { draft } = decision
-        const { succeeded, header, responses } = await patiently(untilMs, () => put(stored, draft, before))
-        if (succeeded) return written(resource, key, draft, header?.revision ?? 0)
-        if ((responses[0]?.range?.kvs[0]?.modRevision ?? 0) === before) {
-          fence.failed()
-          throw notOwned()
-        }
-      }
-      await seeChange(resource, key, before)
+      const answer = await attempt(resource, key, decide, untilMs)
+      if (answer !== undefined) return answer.object
       const row = resources.get(resource)
       if (decisions === mostDecisions && row !== undefined) throw conflict(row, key.name)
     }
@@ -155,4 +151,45 @@ function decided(decide: Decide, present: AnyStoredObject | undefined): Decision
 
 function notOwned(): ApiError {
   return new ApiError('ServiceUnavailable', 'This controller does not own the store in etcd', { retryAfterSeconds: 1 })
+}
+
+/** Repeats a call that was refused because no member can be reached or leads. */
+async function patiently<T>(
+  clock: Pick<Clock, 'monotonicMs' | 'sleep'>,
+  untilMs: number,
+  call: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!isAbsent(error) || clock.monotonicMs() + pauseMs > untilMs) throw error
+      await clock.sleep(pauseMs)
+    }
+  }
+}
+
+type Image = EtcdWriterNeeds['image']
+
+/** Settles when readers see another revision than `before`, which etcd no longer has. */
+async function seeChange(image: Image, resource: ResourceName, key: ObjectKey, before: number): Promise<void> {
+  const isOther = () => image.revisionOf(resource, key) !== before
+  if (await image.until(isOther, visibleMs)) return
+  throw new ApiError('ServiceUnavailable', 'The changes in etcd do not arrive here', { retryAfterSeconds: 1 })
+}
+
+type WrittenChange = {
+  readonly resource: ResourceName
+  readonly key: ObjectKey
+  readonly draft: DraftChange
+  readonly revision: number
+}
+
+async function written(image: Image, { resource, key, draft, revision }: WrittenChange): Promise<AnyStoredObject> {
+  if (!(await image.until(() => image.revision() >= revision, visibleMs))) {
+    throw new ApiError('Timeout', 'The change is written, and does not arrive here: the watch of etcd is interrupted')
+  }
+  const seen = image.get(resource, key)
+  const isSeen = seen !== undefined && image.revisionOf(resource, key) === revision
+  return isSeen ? seen : withVersion(draft, revision).object
 }

@@ -85,19 +85,24 @@ export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
     if (isKept) renewedMs = triedMs
   }
 
+  /** False: etcd does not answer. */
+  const tryAttempt = async (server: Parameters<typeof attempt>[0], isAway: boolean): Promise<boolean> => {
+    try {
+      held = await attempt(server)
+      if (isAway) log.info('etcd answers again')
+      return true
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error
+      if (!isAway) log.warn('Cannot take part in the election of a leader', { error })
+      return false
+    }
+  }
+
   return {
     async campaign(server, signal) {
       let isAway = false
       while (!signal.aborted && !closing.signal.aborted) {
-        try {
-          held = await attempt(server)
-          if (isAway) log.info('etcd answers again')
-          isAway = false
-        } catch (error) {
-          if (!(error instanceof EtcdError)) throw error
-          if (!isAway) log.warn('Cannot take part in the election of a leader', { error })
-          isAway = true
-        }
+        isAway = !(await tryAttempt(server, isAway))
         if (held !== undefined) {
           const { createRevision, transitions } = held
           leader = { ...needs.self, server }

@@ -41,19 +41,22 @@ export function startLeaseKeeper(needs: LeaseKeeperNeeds, stopping: AbortSignal)
     })
     return isDoubtful
   }
+  const renew = async (isDoubtful: boolean) => {
+    try {
+      await needs.renew(isDoubtful)
+      if (isFailing) log.info(`Renewed ${what} in etcd again`)
+      isFailing = false
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error
+      if (!isFailing) log.warn(`Cannot renew ${what} in etcd`, { error })
+      isFailing = true
+    }
+  }
   const keep = async () => {
     while (!stopping.aborted) {
       const isDoubtful = await wait()
       if (stopping.aborted) return
-      try {
-        await needs.renew(isDoubtful)
-        if (isFailing) log.info(`Renewed ${what} in etcd again`)
-        isFailing = false
-      } catch (error) {
-        if (!(error instanceof EtcdError)) throw error
-        if (!isFailing) log.warn(`Cannot renew ${what} in etcd`, { error })
-        isFailing = true
-      }
+      await renew(isDoubtful)
     }
   }
   const keeping = keep()

@@ -116,7 +116,7 @@ async function acquired(
       await deleteOwnerKey(client, keys, createRevision)
       continue
     }
-    const who = other === undefined ? 'an unknown process' : `${other.host}, pid ${other.pid}`
+    const who = nameOf(other)
     if (waitingFor?.createRevision !== createRevision) {
       waitingFor = { createRevision, untilMs: clock.monotonicMs() + patienceMs }
       log.info('Waiting for the previous owner of the store in etcd', { prefix: keys.prefix, owner: who })
@@ -133,4 +133,8 @@ async function acquired(
 async function isOwn(client: EtcdClient, keys: EtcdKeys, held: HeldKey | undefined): Promise<boolean> {
   const present = await presentOwner(client, keys)
   return held !== undefined && present?.createRevision === held.createRevision
+}
+
+function nameOf(owner: OwnerProcess | undefined): string {
+  return owner === undefined ? 'an unknown process' : `${owner.host}, pid ${owner.pid}`
 }

@@ -19,11 +19,19 @@ export type SharedPartsLimits = {
  * unequal parts with one key the latest is kept; undefined: the part is not looked for. Without `keyOf` the key is the whole JSON.
  */
 export function sharedParts({ parts, longest }: SharedPartsLimits, keyOf?: (part: object) => string | undefined) {
+  const textOf = keyOf ?? ((part: object): string | undefined => JSON.stringify(part))
   let young = new Map<string, object>()
   let old = new Map<string, object>()
+  const add = (key: string, part: object) => {
+    if (young.size >= parts / 2) {
+      old = young
+      young = new Map()
+    }
+    young.set(key, part)
+  }
   return (part: object, copy: (part: object) => object): object => {
     if (Object.isFrozen(part)) return part
-    const key = keyOf === undefined ? JSON.stringify(part) : keyOf(part)
+    const key = textOf(part)
     if (key === undefined || key.length > longest) return copy(part)
     const recent = young.get(key)
     const found = recent ?? old.get(key)
@@ -31,11 +39,7 @@ export function sharedParts({ parts, longest }: SharedPartsLimits, keyOf?: (part
     const kept = isSame ? found : copy(part)
     if (kept === recent) return kept
     if (keyOf !== undefined && !isSame && charactersOf(kept) > longest) return kept
-    if (young.size >= parts / 2) {
-      old = young
-      young = new Map()
-    }
-    young.set(key, kept)
+    add(key, kept)
     return kept
   }
 }
