@@ -128,12 +128,9 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
     if (after !== undefined) {
       const isQuiet = present && previous && before === after && concerns?.(present, previous) === false
       if (!isQuiet) enqueueSoon(after)
-    } else if (present !== undefined && controllerOf(present) === undefined) {
-      const isNew = previous === undefined || controllerOf(previous) !== undefined
-      if (isNew || previous.metadata.labels !== present.metadata.labels) {
-        orphans.set(keyText(present.metadata), present)
-        void enqueueSelecting()
-      }
+    } else if (present !== undefined && isOrphaned(present, previous)) {
+      orphans.set(keyText(present.metadata), present)
+      void enqueueSelecting()
     }
   })
   const enqueueNow = (owner: StoredObject<R>) => queue.add(keyText(owner.metadata))
@@ -186,4 +183,11 @@ function isOnlyStatus({ metadata: now }: AnyStored, { metadata: before }: AnySto
   const { resourceVersion: _, managedFields: __, ...rest } = now
   const { resourceVersion: ___, managedFields: ____, ...earlier } = before
   return equalJSON(rest, earlier)
+}
+
+/** It has become an orphan, or is one with other labels: a selector may choose it now. */
+function isOrphaned<D extends BuiltInName>(present: StoredObject<D>, previous: StoredObject<D> | undefined): boolean {
+  if (controllerOf(present) !== undefined) return false
+  if (previous === undefined || controllerOf(previous) !== undefined) return true
+  return previous.metadata.labels !== present.metadata.labels
 }

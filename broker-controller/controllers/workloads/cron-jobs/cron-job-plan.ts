@@ -80,42 +80,53 @@ function withJobs(
   jobs: readonly StoredJob[],
   removed: ReadonlySet<StoredJob>,
 ): Pick<CronJobPlan, 'status' | 'events'> {
-  const events: CronJobEvent[] = []
-  const gone = new Set([...removed].map((job) => job.metadata.uid))
-  let active = (status.active ?? []).filter(({ uid = '' }) => !gone.has(uid))
-  let { lastSuccessfulTime } = status
-  for (const job of jobs) {
-    const { uid, name } = job.metadata
-    const isActive = active.some((one) => one.uid === uid)
-    const end = finishedConditionOf(job)
-    if (end === undefined && !isActive && metadata.deletionTimestamp === undefined) {
-      const message = `Saw a job that the controller did not create or forgot: ${name}`
-      events.push({ type: 'Warning', reason: 'UnexpectedJob', message })
-    }
-    if (end === undefined) continue
-    if (isActive) {
-      active = active.filter((one) => one.uid !== uid)
-      const message = `Saw completed job: ${name}, condition: ${end.type}`
-      events.push({ type: 'Normal', reason: 'SawCompletedJob', message })
-    }
-    const { completionTime = '' } = job.status ?? {}
-    if (end.type === 'Complete' && completionTime > (lastSuccessfulTime ?? '')) lastSuccessfulTime = completionTime
-  }
-  const present = new Set(jobs.map((job) => job.metadata.uid))
-  for (const { uid = '', name } of active) {
-    if (present.has(uid)) continue
-    events.push({ type: 'Normal', reason: 'MissingJob', message: `Active job went missing: ${name}` })
-  }
-  active = active.filter(({ uid = '' }) => present.has(uid))
-  const { active: _, lastSuccessfulTime: __, ...rest } = status
+  const uidsOf = (some: Iterable<StoredJob>) => new Set([...some].map((job) => job.metadata.uid))
+  const gone = uidsOf(removed)
+  const known = (status.active ?? []).filter(({ uid = '' }) => !gone.has(uid))
+  const sightings = jobs.flatMap((job) => {
+    const isActive = known.some(({ uid }) => uid === job.metadata.uid)
+    return sightingOf(job, isActive, metadata.deletionTimestamp !== undefined) ?? []
+  })
+  const ended = uidsOf(jobs.filter((job) => finishedConditionOf(job) !== undefined))
+  const present = uidsOf(jobs)
+  const running = known.filter(({ uid = '' }) => !ended.has(uid))
+  const missing = running.filter(({ uid = '' }) => !present.has(uid))
+  const active = running.filter(({ uid = '' }) => present.has(uid))
+  const { active: _, lastSuccessfulTime: before, ...rest } = status
+  const lastSuccessfulTime = lastSuccess(jobs, before)
   return {
-    events,
+    events: [
+      ...sightings,
+      ...missing.map(({ name }): CronJobEvent => {
+        return { type: 'Normal', reason: 'MissingJob', message: `Active job went missing: ${name}` }
+      }),
+    ],
     status: {
       ...(active.length > 0 && { active }),
       ...rest,
       ...(lastSuccessfulTime !== undefined && { lastSuccessfulTime }),
     },
   }
+}
+
+/** `isActive`: the status has it. undefined: nothing is new about the Job. */
+function sightingOf(job: StoredJob, isActive: boolean, isLeaving: boolean): CronJobEvent | undefined {
+  const { name } = job.metadata
+  const end = finishedConditionOf(job)
+  if (end === undefined) {
+    if (isActive || isLeaving) return undefined
+    const message = `Saw a job that the controller did not create or forgot: ${name}`
+    return { type: 'Warning', reason: 'UnexpectedJob', message }
+  }
+  if (!isActive) return undefined
+  return { type: 'Normal', reason: 'SawCompletedJob', message: `Saw completed job: ${name}, condition: ${end.type}` }
+}
+
+function lastSuccess(jobs: readonly StoredJob[], before: string | undefined): string | undefined {
+  const times = jobs
+    .filter((job) => finishedConditionOf(job)?.type === 'Complete')
+    .map(({ status }) => status?.completionTime ?? '')
+  return times.reduce((last, time) => (time > (last ?? '') ? time : last), before)
 }
 
 type Due = Pick<CronJobPlan, 'start'> & { readonly events: readonly CronJobEvent[] }

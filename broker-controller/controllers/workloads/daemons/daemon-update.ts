@@ -69,40 +69,57 @@ function replaced<P extends Pod>(
   return { create: [], delete: [...broken, ...candidates.slice(0, allowed)] }
 }
 
+/** `surging`: a new pod is not available beside the old one. `stray`: a pod where none belongs any more. */
+type SurgeState = 'current' | 'surging' | 'leaving' | 'stray' | 'candidate' | 'broken'
+
+type Surge<P> = {
+  readonly name: string
+  readonly state: SurgeState
+  readonly isServing: boolean
+  readonly outdated: readonly P[]
+}
+
 /** New pods come beside old ones, at most `maxSurge` of them unavailable; an old one goes once its successor is available. */
 function surged<P extends Pod>(
   nodes: readonly DaemonNode<P>[],
   { maxSurge, desired }: { readonly maxSurge: number; readonly desired: number },
   facts: DaemonFacts,
 ): DaemonUpdate<P> {
-  const isAvailable = (pod: P) => isAvailablePod(pod, facts.minReadySeconds, facts.nowMs)
-  const leaving: P[] = []
-  const strays: P[] = []
-  const broken: string[] = []
-  const candidates: string[] = []
-  let [surging, available] = [0, 0]
-  for (const node of nodes) {
-    const found = podsOn(node, facts)
-    if (found === undefined) {
-      surging++
-      continue
-    }
-    const { updated, outdated } = found
-    const serving = outdated ?? updated
-    if (serving !== undefined && isAvailable(serving)) available++
-    if (outdated === undefined) continue
-    if (updated !== undefined) {
-      if (isAvailable(updated)) leaving.push(outdated)
-      else surging++
-    } else if (!node.exists || !node.placement.shouldRun) {
-      if (isAvailable(outdated)) strays.push(outdated)
-      else leaving.push(outdated)
-    } else (isAvailable(outdated) ? candidates : broken).push(node.name)
-  }
+  const surges = nodes.map((node) => surgeOn(node, facts))
+  const those = (state: SurgeState) => surges.filter((one) => one.state === state)
+  const namesOf = (state: SurgeState) => those(state).map(({ name }) => name)
+  const podsOf = (state: SurgeState) => those(state).flatMap(({ outdated }) => outdated)
+  const available = surges.filter(({ isServing }) => isServing).length
   // A pod where none belongs any more goes once enough others are available.
-  const spared = strays.slice(0, Math.max(0, available - desired))
+  const spared = podsOf('stray').slice(0, Math.max(0, available - desired))
+  const room = Math.max(0, maxSurge - those('surging').length)
   return {
-    create: [...broken, ...candidates.slice(0, Math.max(0, maxSurge - surging))],
-    delete: [...leaving, ...spared],
+    create: [...namesOf('broken'), ...namesOf('candidate').slice(0, room)],
+    delete: [...podsOf('leaving'), ...spared],
   }
+}
+
+function surgeOn<P extends Pod>(node: DaemonNode<P>, facts: DaemonFacts): Surge<P> {
+  const found = podsOn(node, facts)
+  if (found === undefined) return { name: node.name, state: 'surging', isServing: false, outdated: [] }
+  const { updated, outdated } = found
+  const isAvailable = (pod: P | undefined) =>
+    pod !== undefined && isAvailablePod(pod, facts.minReadySeconds, facts.nowMs)
+  return {
+    name: node.name,
+    state: outdated === undefined ? 'current' : surgeState(node, updated, isAvailable(updated), isAvailable(outdated)),
+    isServing: isAvailable(outdated ?? updated),
+    outdated: outdated === undefined ? [] : [outdated],
+  }
+}
+
+function surgeState<P extends Pod>(
+  { exists, placement }: DaemonNode<P>,
+  updated: P | undefined,
+  isUpdatedAvailable: boolean,
+  isOutdatedAvailable: boolean,
+): SurgeState {
+  if (updated !== undefined) return isUpdatedAvailable ? 'leaving' : 'surging'
+  if (!exists || !placement.shouldRun) return isOutdatedAvailable ? 'stray' : 'leaving'
+  return isOutdatedAvailable ? 'candidate' : 'broken'
 }

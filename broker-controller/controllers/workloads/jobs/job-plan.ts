@@ -60,27 +60,32 @@ function podsToRemove({ job, active }: JobView, atLeast: number, nowMs: number):
   // A Job of many thousands of pods would spend most of its visits on the order of pods that stay.
   const first = (pods: readonly StoredPod[], count: number) =>
     count <= 0 ? [] : inDeletionOrder(pods, [], nowMs).slice(0, count)
-  const removed: StoredPod[] = []
-  if (isIndexedJob(job.spec)) {
-    const byIndex = new Map<number, StoredPod>()
-    const shared = new Map<number, StoredPod[]>()
-    for (const pod of active) {
-      const index = validIndexOf(pod, job)
-      const present = index === undefined ? undefined : byIndex.get(index)
-      if (index === undefined) removed.push(pod)
-      else if (present === undefined) byIndex.set(index, pod)
-      else {
-        const pods = shared.get(index) ?? [present]
-        pods.push(pod)
-        shared.set(index, pods)
-      }
-    }
-    for (const pods of shared.values()) removed.push(...first(pods, pods.length - 1))
-  }
+  const removed = isIndexedJob(job.spec) ? podsWithoutPlace(job, active, first) : []
   if (atLeast <= removed.length) return removed
   const gone = new Set(removed)
   const left = active.filter((pod) => !gone.has(pod))
   return [...removed, ...first(left, atLeast - removed.length)]
+}
+
+type First = (pods: readonly StoredPod[], count: number) => readonly StoredPod[]
+
+/** Those whose index is wrong, and all but one of those that share an index. */
+function podsWithoutPlace(job: JobView['job'], active: readonly StoredPod[], first: First): StoredPod[] {
+  const wrong: StoredPod[] = []
+  const byIndex = new Map<number, StoredPod>()
+  const shared = new Map<number, StoredPod[]>()
+  for (const pod of active) {
+    const index = validIndexOf(pod, job)
+    const present = index === undefined ? undefined : byIndex.get(index)
+    if (index === undefined) wrong.push(pod)
+    else if (present === undefined) byIndex.set(index, pod)
+    else {
+      const pods = shared.get(index) ?? [present]
+      pods.push(pod)
+      shared.set(index, pods)
+    }
+  }
+  return [...wrong, ...[...shared.values()].flatMap((pods) => first(pods, pods.length - 1))]
 }
 
 function missingIndexes(view: JobView, count: number): readonly number[] {

@@ -71,26 +71,42 @@ type EndedPods = {
 function endedPods(view: JobView, end: JobCondition | undefined): EndedPods {
   const { job, pods } = view
   const { succeeded: waiting = [], failed: waitingFailed = [] } = job.status?.uncountedTerminatedPods ?? {}
-  const isIndexed = isIndexedJob(job.spec)
   const [release, succeeded, failed, indexes]: [StoredPod[], string[], string[], number[]] = [[], [], [], []]
-  for (const pod of isIndexed ? byIndex(pods) : pods) {
-    if (!isTracked(pod)) continue
+  const ordered = isIndexedJob(job.spec) ? byIndex(pods) : pods
+  for (const pod of ordered.filter(isTracked)) {
     const hasFailed = isFailedPod(pod, job)
     if (!mayRelease(view, pod, { end, hasFailed })) continue
     release.push(pod)
-    const { uid } = pod.metadata
-    const index = validIndexOf(pod, job)
-    if (pod.status?.phase === 'Succeeded' && !waitingFailed.includes(uid)) {
-      if (!isIndexed && !waiting.includes(uid)) succeeded.push(uid)
-      if (isIndexed && index !== undefined && !hasIndex(view.countedIndexes, index)) indexes.push(index)
-    } else if (hasFailed || (end !== undefined && end.type !== 'SuccessCriteriaMet')) {
-      const isKnown = waitingFailed.includes(uid) || (isIndexed && index === undefined)
-      if (!isKnown && failureVerdict(job.spec.podFailurePolicy, pod).counts) failed.push(uid)
-    }
+    const counted = countedAs(view, pod, { end, hasFailed })
+    if (counted?.as === 'index') indexes.push(counted.index)
+    else if (counted !== undefined) (counted.as === 'failed' ? failed : succeeded).push(pod.metadata.uid)
     const count = waiting.length + waitingFailed.length + indexes.length + succeeded.length + failed.length
     if (count >= mostUncounted) return { release, succeeded, failed, indexes, isPartial: true }
   }
   return { release, succeeded, failed, indexes, isPartial: false }
+}
+
+type Counted = { readonly as: 'succeeded' | 'failed' } | { readonly as: 'index'; readonly index: number }
+
+type PodEnd = { readonly end: JobCondition | undefined; readonly hasFailed: boolean }
+
+/** undefined: it is counted already, or it does not count. */
+function countedAs(view: JobView, pod: StoredPod, { end, hasFailed }: PodEnd): Counted | undefined {
+  const { job } = view
+  const { failed: waitingFailed = [] } = job.status?.uncountedTerminatedPods ?? {}
+  const isKnown = waitingFailed.includes(pod.metadata.uid)
+  if (pod.status?.phase === 'Succeeded' && !isKnown) return countedSuccess(view, pod)
+  const isFailure = hasFailed || (end !== undefined && end.type !== 'SuccessCriteriaMet')
+  const hasNoPlace = isIndexedJob(job.spec) && validIndexOf(pod, job) === undefined
+  if (!isFailure || isKnown || hasNoPlace) return undefined
+  return failureVerdict(job.spec.podFailurePolicy, pod).counts ? { as: 'failed' } : undefined
+}
+
+function countedSuccess({ job, countedIndexes }: JobView, pod: StoredPod): Counted | undefined {
+  const { succeeded: waiting = [] } = job.status?.uncountedTerminatedPods ?? {}
+  if (!isIndexedJob(job.spec)) return waiting.includes(pod.metadata.uid) ? undefined : { as: 'succeeded' }
+  const index = validIndexOf(pod, job)
+  return index === undefined || hasIndex(countedIndexes, index) ? undefined : { as: 'index', index }
 }
 
 /** Lowest index first; those without one before. */
@@ -99,11 +115,7 @@ function byIndex(pods: readonly StoredPod[]): readonly StoredPod[] {
 }
 
 /** The failed pod of an index stays until its successor is there, which takes over its count of failures. */
-function mayRelease(
-  { job, keptForIndex }: JobView,
-  pod: StoredPod,
-  { end, hasFailed }: { readonly end: JobCondition | undefined; readonly hasFailed: boolean },
-): boolean {
+function mayRelease({ job, keptForIndex }: JobView, pod: StoredPod, { end, hasFailed }: PodEnd): boolean {
   if (job.metadata.deletionTimestamp !== undefined || end !== undefined || pod.status?.phase === 'Succeeded')
     return true
   if (!hasFailed) return false

@@ -1,6 +1,7 @@
 /** Makes the claims of the pods of StatefulSets, and sets who owns them (pkg/controller/statefulset/stateful_pod_control.go). */
 import { isApiError } from '../../../../api/api-error.ts'
 import type { OwnerReference } from '../../../../api/meta.ts'
+import type { PersistentVolumeClaim } from '../../../../api/storage/persistent-volume-claim.ts'
 import { messageOf } from '../../../../daemon/errors.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { informer } from '../../../store/informer.ts'
@@ -13,6 +14,12 @@ import { ordinalOf } from './stateful-identity.ts'
 
 type StoredStatefulSet = StoredObject<'statefulsets'>
 type StoredClaim = StoredObject<'persistentvolumeclaims'>
+
+type ClaimPlace = {
+  readonly wanted: PersistentVolumeClaim
+  readonly name: string
+  readonly present: StoredClaim | undefined
+}
 
 export interface StatefulClaimControl {
   /** Makes those of the place that are missing. False: the namespace is being deleted. Throws while one is being deleted. */
@@ -54,25 +61,38 @@ export function statefulClaimControl(needs: PodControlNeeds, component: string):
     return ordinal === undefined ? [] : placeOf(set, ordinal).flatMap(({ present = [] }) => present)
   }
 
+  /** What is wrong with the claim. */
+  const fill = async (
+    set: StoredStatefulSet,
+    ordinal: number,
+    { wanted, name, present }: ClaimPlace,
+  ): Promise<readonly string[] | 'terminating'> => {
+    const isLeaving = present?.metadata.deletionTimestamp !== undefined
+    if (present !== undefined) return isLeaving ? [`pvc ${name} is being deleted`] : []
+    const pod = `${set.metadata.name}-${ordinal}`
+    const subject = `StatefulSet ${set.metadata.name}`
+    try {
+      await needs.creation.create('persistentvolumeclaims', wanted, component)
+      const message = `create Claim ${name} Pod ${pod} in ${subject} success`
+      await record(set, { type: 'Normal', reason: 'SuccessfulCreate', message })
+      return []
+    } catch (error) {
+      if (isNamespaceTerminating(error)) return 'terminating'
+      if (!isApiError(error, 'AlreadyExists')) {
+        const message = `create Claim ${name} for Pod ${pod} in ${subject} failed error: ${messageOf(error)}`
+        await record(set, { type: 'Warning', reason: 'FailedCreate', message })
+      }
+      return [`failed to create PVC ${name}: ${messageOf(error)}`]
+    }
+  }
+
   return {
     async make(set, ordinal) {
-      const pod = `${set.metadata.name}-${ordinal}`
       const problems: string[] = []
-      for (const { wanted, name, present } of placeOf(set, ordinal)) {
-        if (present?.metadata.deletionTimestamp !== undefined) problems.push(`pvc ${name} is being deleted`)
-        if (present !== undefined) continue
-        const subject = `StatefulSet ${set.metadata.name}`
-        try {
-          await needs.creation.create('persistentvolumeclaims', wanted, component)
-          const message = `create Claim ${name} Pod ${pod} in ${subject} success`
-          await record(set, { type: 'Normal', reason: 'SuccessfulCreate', message })
-        } catch (error) {
-          if (isNamespaceTerminating(error)) return false
-          problems.push(`failed to create PVC ${name}: ${messageOf(error)}`)
-          if (isApiError(error, 'AlreadyExists')) continue
-          const message = `create Claim ${name} for Pod ${pod} in ${subject} failed error: ${messageOf(error)}`
-          await record(set, { type: 'Warning', reason: 'FailedCreate', message })
-        }
+      for (const place of placeOf(set, ordinal)) {
+        const found = await fill(set, ordinal, place)
+        if (found === 'terminating') return false
+        problems.push(...found)
       }
       if (problems.length > 0) throw new Error(problems.length === 1 ? problems[0] : `[${problems.join(', ')}]`)
       return true

@@ -47,13 +47,7 @@ export function statefulSetControllers(needs: HistoryNeeds, pods: OwnedObjects<'
     const claim = { owners: 'statefulsets', owner: set, dependents: pods.resource, selects: select, isMember } as const
     const known = await history.claim(set, select)
     const own = await claimObjects(needs, claim, found)
-    const { template } = set.spec
-    const wanted = {
-      data: revisionData(template),
-      labels: template.metadata?.labels,
-      collisionCount: set.status?.collisionCount ?? 0,
-    }
-    const present = await history.present(set, known, wanted)
+    const present = await history.present(set, known, wantedRevision(set))
     const update = present.current
     const current = known.find(({ metadata }) => metadata.name === set.status?.currentRevision) ?? update
     const revisions = { current: current.metadata.name, update: update.metadata.name }
@@ -69,7 +63,7 @@ export function statefulSetControllers(needs: HistoryNeeds, pods: OwnedObjects<'
     const isHeld = planned.length > 0 && needs.hold?.holds('statefulsets') === true
     if (isHeld) await control.recordHeld(set)
     const steps = isHeld ? [] : planned
-    for (const one of steps) if (isReplacement(one)) failures.deleted(failureKey(set, one.pod))
+    countReplacements(set, failures, steps)
     const failure = await takeSteps(control, set, steps, { current, update }).then(
       () => undefined,
       (error: unknown) => ({ error }),
@@ -78,10 +72,7 @@ export function statefulSetControllers(needs: HistoryNeeds, pods: OwnedObjects<'
     await writeStatus(needs, set, { own, revisions, steps, collisionCount: present.collisionCount })
     if (!isLeaving) await history.delete(surplusOf(set, present, current, own))
     if (failure !== undefined) throw failure.error
-    const nowMs = clock.wallMs()
-    const availableMs = nextAvailableMs(own, set.spec.minReadySeconds ?? 0, nowMs) ?? Number.POSITIVE_INFINITY
-    const nextMs = Math.min(availableMs - nowMs, waitMs)
-    return Number.isFinite(nextMs) ? { requeueAfterMs: nextMs + 1 } : undefined
+    return nextVisit(set, own, clock.wallMs(), waitMs)
   }
 
   const { connect } = claims
@@ -94,6 +85,21 @@ export function statefulSetControllers(needs: HistoryNeeds, pods: OwnedObjects<'
     connect,
   } as const
   return [{ name: 'stateful-claims', run: claims.run }, ownerLoop(needs, controller)]
+}
+
+function wantedRevision({ spec: { template }, status }: StoredStatefulSet) {
+  return {
+    data: revisionData(template),
+    labels: template.metadata?.labels,
+    collisionCount: status?.collisionCount ?? 0,
+  }
+}
+
+/** When the next pod becomes available, or a failed one may be replaced. */
+function nextVisit(set: StoredStatefulSet, own: readonly StoredPod[], nowMs: number, waitMs: number): Reconciled {
+  const availableMs = nextAvailableMs(own, set.spec.minReadySeconds ?? 0, nowMs) ?? Number.POSITIVE_INFINITY
+  const nextMs = Math.min(availableMs - nowMs, waitMs)
+  return Number.isFinite(nextMs) ? { requeueAfterMs: nextMs + 1 } : undefined
 }
 
 function claimFacts(claims: StatefulClaimControl, set: StoredStatefulSet): PlaceClaims<StoredPod> {
@@ -117,6 +123,10 @@ function withoutWaiting(set: StoredStatefulSet, failures: FailedPods, steps: rea
     planned: steps.filter((_, index) => waits[index] === 0),
     waitMs: Math.min(...waits.filter((waitMs) => waitMs > 0), Number.POSITIVE_INFINITY),
   }
+}
+
+function countReplacements(set: StoredStatefulSet, failures: FailedPods, steps: readonly Step[]): void {
+  for (const { pod } of steps.filter(isReplacement)) failures.deleted(failureKey(set, pod))
 }
 
 /** A set that was changed begins again. */

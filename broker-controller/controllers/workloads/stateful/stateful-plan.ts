@@ -94,31 +94,38 @@ function membersOf<P extends Pod>(set: Set, pods: readonly P[]): Members<P> {
 }
 
 /** In order, each pod waits for those before it; in parallel, none does (processReplica). */
-function fillPlaces<P extends Pod>(
-  set: Set,
-  { at }: Members<P>,
-  { isAvailable, isOrdered, claims }: Rules<P>,
-): Part<P> {
+function fillPlaces<P extends Pod>(set: Set, { at }: Members<P>, rules: Rules<P>): Part<P> {
   const { first, end } = ordinalRange(set)
   const steps: StatefulStep<P>[] = []
   for (let ordinal = first; ordinal < end && steps.length < mostAtOnce; ordinal++) {
-    const pod = at(ordinal)
-    if (pod === undefined) {
-      if (!claims.isLeaving(ordinal))
-        steps.push({ step: 'create', ordinal, revision: revisionFor(set, ordinal - first) })
-    } else if (hasEndedForGood(pod)) {
-      if (!isLeaving(pod)) steps.push({ step: 'delete', pod, because: 'ended' })
-    } else {
-      const isDone = !isOrdered || (!isLeaving(pod) && isRunning(pod) && isAvailable(pod))
-      const isPending = pod.status?.phase === 'Pending'
-      const isDue = (isPending && claims.isMissing(ordinal)) || ((isPending || isDone) && claims.hasOtherOwners(pod))
-      if (isDue) steps.push({ step: 'claims', pod, ordinal })
-      if (isDone && !hasIdentity(pod)) steps.push({ step: 'identify', pod, ordinal })
-      if (isDone) continue
-    }
-    if (isOrdered) return { steps, isBlocked: true }
+    const place = fillPlace(set, ordinal, at(ordinal), rules)
+    steps.push(...place.steps)
+    if (place.isBlocked) return { steps, isBlocked: true }
   }
   return { steps, isBlocked: false }
+}
+
+function fillPlace<P extends Pod>(
+  set: Set,
+  ordinal: number,
+  pod: P | undefined,
+  { isAvailable, isOrdered, claims }: Rules<P>,
+): Part<P> {
+  if (pod === undefined) {
+    if (claims.isLeaving(ordinal)) return { steps: [], isBlocked: isOrdered }
+    const revision = revisionFor(set, ordinal - ordinalRange(set).first)
+    return { steps: [{ step: 'create', ordinal, revision }], isBlocked: isOrdered }
+  }
+  if (hasEndedForGood(pod)) {
+    return { steps: isLeaving(pod) ? [] : [{ step: 'delete', pod, because: 'ended' }], isBlocked: isOrdered }
+  }
+  const isDone = !isOrdered || (isHealthy(pod) && isAvailable(pod))
+  const isPending = pod.status?.phase === 'Pending'
+  const isDue = (isPending && claims.isMissing(ordinal)) || ((isPending || isDone) && claims.hasOtherOwners(pod))
+  const steps: StatefulStep<P>[] = []
+  if (isDue) steps.push({ step: 'claims', pod, ordinal })
+  if (isDone && !hasIdentity(pod)) steps.push({ step: 'identify', pod, ordinal })
+  return { steps, isBlocked: !isDone }
 }
 
 /** Below the partition pods stay as they were (newVersionedStatefulSetPod). */
