@@ -1,6 +1,7 @@
 /** Which claims and volumes are to be visited after a change of one, of a class or of a pod. In memory only. */
 import { classOfClaim, classOfVolume } from '../../../api/storage/volume-matching.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
+import { keySets } from '../../store/indexes/key-sets.ts'
 import { keyText } from '../../store/informer.ts'
 import { hasAnnotation, type StoredClaim, selectedNodeOf } from './bind-writes.ts'
 import type { StoredVolume } from './volume-index.ts'
@@ -37,26 +38,26 @@ export function binderKeys(): BinderKeys {
     return [...keys].map((key) => ({ kind: 'claim', key }))
   }
 
+  const forget = (claim: StoredClaim, key: string) => {
+    waiting.delete(classOfClaim(claim) ?? '', key)
+    naming.delete(claim.spec?.volumeName ?? '', key)
+    selecting.delete(selectedNodeOf(claim) ?? '', key)
+  }
+  const remember = (claim: StoredClaim, key: string) => {
+    const { volumeName = '' } = claim.spec ?? {}
+    const selectedNode = selectedNodeOf(claim)
+    if (selectedNode !== undefined) selecting.add(selectedNode, key)
+    if (volumeName !== '') naming.add(volumeName, key)
+    else if (!hasAnnotation(claim, volumeAnnotations.bindCompleted)) waiting.add(classOfClaim(claim) ?? '', key)
+  }
+
   return {
     waiting: waiting.of,
     ofClaim(present, previous) {
       const key = keyText((present ?? previous)?.metadata ?? {})
-      if (previous !== undefined) {
-        waiting.delete(classOfClaim(previous) ?? '', key)
-        naming.delete(previous.spec?.volumeName ?? '', key)
-        selecting.delete(selectedNodeOf(previous) ?? '', key)
-      }
-      if (present !== undefined) {
-        const { volumeName = '' } = present.spec ?? {}
-        const selectedNode = selectedNodeOf(present)
-        if (selectedNode !== undefined) selecting.add(selectedNode, key)
-        if (volumeName !== '') naming.add(volumeName, key)
-        else if (!hasAnnotation(present, volumeAnnotations.bindCompleted)) waiting.add(classOfClaim(present) ?? '', key)
-      }
-      // Its volumes are visited when it comes, goes, or gets another one; also one that it does not name yet.
-      const names = [present, previous].map((one) => one?.spec?.volumeName ?? '')
-      const isOther = present === undefined || previous === undefined || names[0] !== names[1]
-      const volumes = new Set(isOther ? [...reserved.of(key), ...names.filter((name) => name !== '')] : [])
+      if (previous !== undefined) forget(previous, key)
+      if (present !== undefined) remember(present, key)
+      const volumes = new Set(volumesConcerned(present, previous, reserved.of(key)))
       return [
         // Also one that is gone: what is remembered of it is forgotten.
         { kind: 'claim', key },
@@ -85,19 +86,15 @@ export function binderKeys(): BinderKeys {
   }
 }
 
-function keySets() {
-  const sets = new Map<string, Set<string>>()
-  return {
-    of: (key: string): Iterable<string> => sets.get(key) ?? [],
-    add(key: string, value: string) {
-      sets.set(key, (sets.get(key) ?? new Set()).add(value))
-    },
-    delete(key: string, value: string) {
-      const values = sets.get(key)
-      values?.delete(value)
-      if (values?.size === 0) sets.delete(key)
-    },
-  }
+/** A claim's volumes are visited when it comes, goes, or gets another one; also one that it does not name yet. */
+function volumesConcerned(
+  present: StoredClaim | undefined,
+  previous: StoredClaim | undefined,
+  reserved: Iterable<string>,
+): readonly string[] {
+  const names = [present, previous].map((one) => one?.spec?.volumeName ?? '')
+  const isSame = present !== undefined && previous !== undefined && names[0] === names[1]
+  return isSame ? [] : [...reserved, ...names.filter((name) => name !== '')]
 }
 
 /** The key as a queue has it. */

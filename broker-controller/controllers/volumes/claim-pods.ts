@@ -22,22 +22,12 @@ export type PodOfClaimsListener = (
 ) => void
 
 export function claimPods(needs: InformerNeeds): ClaimPods {
-  const byClaim = new Map<string, Map<string, StoredPod>>()
+  const byClaim: PodsByClaim = new Map()
   const listeners: PodOfClaimsListener[] = []
   const pods = informer(needs, 'pods', (present, previous) => {
-    const [before, after] = [previous, present].map((pod) => (pod === undefined ? [] : claimKeysOf(pod)))
-    for (const claim of before ?? []) {
-      const users = byClaim.get(claim)
-      users?.delete(keyText(previous?.metadata ?? {}))
-      if (users?.size === 0) byClaim.delete(claim)
-    }
-    if (present !== undefined) {
-      for (const claim of after ?? []) {
-        const users = byClaim.get(claim) ?? new Map<string, StoredPod>()
-        byClaim.set(claim, users.set(keyText(present.metadata), present))
-      }
-    }
-    const claims = [...new Set([...(before ?? []), ...(after ?? [])])]
+    const before = previous === undefined ? [] : removeUser(byClaim, previous)
+    const after = present === undefined ? [] : addUser(byClaim, present)
+    const claims = [...new Set([...before, ...after])]
     if (claims.length > 0) for (const listener of listeners) listener(claims, present, previous)
   })
   return {
@@ -48,6 +38,29 @@ export function claimPods(needs: InformerNeeds): ClaimPods {
     listed: pods.listed,
     run: pods.run,
   }
+}
+
+type PodsByClaim = Map<string, Map<string, StoredPod>>
+
+/** Gives the keys of its claims. */
+function removeUser(byClaim: PodsByClaim, pod: StoredPod): readonly string[] {
+  const claims = claimKeysOf(pod)
+  for (const claim of claims) {
+    const users = byClaim.get(claim)
+    users?.delete(keyText(pod.metadata))
+    if (users?.size === 0) byClaim.delete(claim)
+  }
+  return claims
+}
+
+/** Gives the keys of its claims. */
+function addUser(byClaim: PodsByClaim, pod: StoredPod): readonly string[] {
+  const claims = claimKeysOf(pod)
+  for (const claim of claims) {
+    const users = byClaim.get(claim) ?? new Map<string, StoredPod>()
+    byClaim.set(claim, users.set(keyText(pod.metadata), pod))
+  }
+  return claims
 }
 
 /** It uses its volumes no longer: it has ended, or it is being deleted and none of its containers runs (IsPodTerminated). */

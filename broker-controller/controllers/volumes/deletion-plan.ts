@@ -47,25 +47,30 @@ export type VolumeDeletionPlan =
 const nothing: VolumeDeletionPlan = { plan: 'nothing' }
 
 export function planVolumeDeletion(facts: VolumeDeletionFacts): VolumeDeletionPlan {
-  const { volume, hasClaim, holder, isHeld, share } = facts
+  return facts.volume.metadata.deletionTimestamp === undefined ? planPresent(facts) : planLeaving(facts)
+}
+
+function planPresent({ volume, hasClaim, isHeld }: VolumeDeletionFacts): VolumeDeletionPlan {
+  if (poolOfVolume(volume) === undefined && !isOnClassShare(volume)) return nothing
+  const isReleased = ['Released', 'Failed'].includes(volume.status?.phase ?? '')
+  return isReleased && isUnwanted(volume) && !hasClaim && !isHeld ? { plan: 'delete' } : nothing
+}
+
+function planLeaving({ volume, holder, isHeld, share }: VolumeDeletionFacts): VolumeDeletionPlan {
   const pool = poolOfVolume(volume)
-  const { deletionTimestamp, finalizers = [], uid = '' } = volume.metadata
-  const isProtected = finalizers.includes(volumeDataFinalizer)
-  const isUnwanted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
-  const isOnShare = isOnClassShare(volume)
-  const hasOrders = pool !== undefined || onDeleteOf(volume) !== 'retain'
-  if (!hasOrders && deletionTimestamp !== undefined) return isProtected ? { plan: 'release' } : nothing
-  if (pool === undefined && !isOnShare) return nothing
-  if (deletionTimestamp === undefined) {
-    const isReleased = ['Released', 'Failed'].includes(volume.status?.phase ?? '')
-    return isReleased && isUnwanted && !hasClaim && !isHeld ? { plan: 'delete' } : nothing
-  }
-  if (!isProtected) return nothing
-  if (!isUnwanted) return { plan: 'release' }
+  const { finalizers = [], uid = '' } = volume.metadata
+  if (!finalizers.includes(volumeDataFinalizer)) return nothing
+  if (pool === undefined && onDeleteOf(volume) === 'retain') return { plan: 'release' }
+  if (pool === undefined && !isOnClassShare(volume)) return nothing
+  if (!isUnwanted(volume)) return { plan: 'release' }
   // Bound or not visited by the binder yet, or its claim may come back.
   if (deletionOrder(volume) === undefined || isHeld) return { plan: 'wait' }
   if (holder?.report?.done.has(uid)) return { plan: 'release' }
   return pool === undefined ? planOnShare(volume, holder, share) : { plan: 'wait', event: waiting(pool, uid, holder) }
+}
+
+function isUnwanted({ spec }: PersistentVolume): boolean {
+  return spec?.persistentVolumeReclaimPolicy === 'Delete'
 }
 
 /** The folder stays while another volume has it. */

@@ -55,27 +55,33 @@ export function ephemeralClaims(needs: EphemeralClaimsNeeds, pods: ClaimPods): L
       log.warn('Event not recorded', { reason: 'FailedBinding', object: keyText(pod.metadata), error })
     }
   }
+  const make = async (pod: StoredPod, volume: Volume): Promise<'present' | 'refused' | 'terminating'> => {
+    const claim = ephemeralClaim(pod, volume)
+    const { namespace = '', name = '' } = claim.metadata
+    const present = claims.get({ namespace, name })
+    if (present !== undefined) {
+      if (isMadeForPod(present, pod)) return 'present'
+      const because = `PVC ${namespace}/${name} was not created for pod ${keyText(pod.metadata)} (pod is not owner)`
+      await failed(pod, `ephemeral volume ${volume.name}: ${because}`)
+      return 'refused'
+    }
+    try {
+      await creation.create('persistentvolumeclaims', claim, account)
+      return 'present'
+    } catch (error) {
+      if (isNamespaceTerminating(error)) return 'terminating'
+      await failed(pod, `ephemeral volume ${volume.name}: create PVC ${name}: ${messageOf(error)}`)
+      throw error
+    }
+  }
   const reconcile = async (key: string): Promise<Reconciled> => {
     for (const source of [pods, claims]) source.catchUp()
     const pod = pods.get(keyFrom(key))
     if (pod === undefined) return undefined
     for (const volume of madeVolumesOf(pod)) {
-      const claim = ephemeralClaim(pod, volume)
-      const { namespace = '', name = '' } = claim.metadata
-      const present = claims.get({ namespace, name })
-      if (present !== undefined && isMadeForPod(present, pod)) continue
-      if (present !== undefined) {
-        const because = `PVC ${namespace}/${name} was not created for pod ${key} (pod is not owner)`
-        await failed(pod, `ephemeral volume ${volume.name}: ${because}`)
-        return { requeueAfterMs: repeatMs }
-      }
-      try {
-        await creation.create('persistentvolumeclaims', claim, account)
-      } catch (error) {
-        if (isNamespaceTerminating(error)) return undefined
-        await failed(pod, `ephemeral volume ${volume.name}: create PVC ${name}: ${messageOf(error)}`)
-        throw error
-      }
+      const made = await make(pod, volume)
+      if (made === 'refused') return { requeueAfterMs: repeatMs }
+      if (made === 'terminating') return undefined
     }
     return undefined
   }

@@ -3,6 +3,7 @@
  * folder is made by the agent of its node when the first pod mounts it, so that nothing is waited for.
  */
 import { isApiError } from '../../../api/api-error.ts'
+import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import { localProvisioner } from '../../../api/storage/pools.ts'
 import { shareProvisioners } from '../../../api/storage/shares.ts'
 import { classOfClaim } from '../../../api/storage/volume-matching.ts'
@@ -71,6 +72,26 @@ export function localProvisioning(needs: LocalProvisionerNeeds): Loop {
       },
     })
 
+  const failed = (claim: StoredClaim, message: string) =>
+    record(
+      claim,
+      'Warning',
+      'ProvisioningFailed',
+      `failed to provision volume with StorageClass "${classOfClaim(claim)}": ${message}`,
+    )
+  const make = async (claim: StoredClaim, volume: PersistentVolume): Promise<void> => {
+    try {
+      await creation.create('persistentvolumes', volume, account)
+    } catch (error) {
+      // Made before, for this claim: the name has its uid.
+      if (isApiError(error, 'AlreadyExists')) return
+      await failed(claim, messageOf(error))
+      throw error
+    }
+    const message = `Successfully provisioned volume ${volume.metadata.name ?? ''}`
+    await record(claim, 'Normal', 'ProvisioningSucceeded', message)
+  }
+
   const reconcile = async (key: string): Promise<Reconciled> => {
     for (const source of [claims, classes, nodes]) source.catchUp()
     const claim = claims.get(keyFrom(key))
@@ -85,28 +106,12 @@ export function localProvisioning(needs: LocalProvisionerNeeds): Loop {
     const asked = claim.metadata.annotations?.[volumeAnnotations.provisioner]
     const plan = asked === localProvisioner ? planProvision(facts) : planShareProvision(facts, needs.origin.id)
     if (plan.plan === 'nothing') return undefined
-    const failed = (message: string) =>
-      record(
-        claim,
-        'Warning',
-        'ProvisioningFailed',
-        `failed to provision volume with StorageClass "${classOfClaim(claim)}": ${message}`,
-      )
     if (plan.plan === 'refuse') {
-      await failed(plan.message)
+      await failed(claim, plan.message)
       if (plan.chooseAgain) await chooseAgain(claim)
       return { requeueAfterMs: againMs }
     }
-    const { name = '' } = plan.volume.metadata
-    try {
-      await creation.create('persistentvolumes', plan.volume, account)
-    } catch (error) {
-      // Made before, for this claim: the name has its uid.
-      if (isApiError(error, 'AlreadyExists')) return undefined
-      await failed(messageOf(error))
-      throw error
-    }
-    await record(claim, 'Normal', 'ProvisioningSucceeded', `Successfully provisioned volume ${name}`)
+    await make(claim, plan.volume)
     return undefined
   }
 

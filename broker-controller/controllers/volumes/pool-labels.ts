@@ -8,6 +8,7 @@ import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
+import { keySets } from '../../store/indexes/key-sets.ts'
 import { type InformerNeeds, informer } from '../../store/informer.ts'
 import { nodeReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
@@ -37,6 +38,10 @@ function idsOf(node: Node | undefined): readonly string[] {
   return node === undefined ? [] : reportedPools(node).map(({ id }) => id)
 }
 
+function labelsOf(node: Node | undefined): readonly string[] {
+  return node === undefined ? [] : labelledPools(node)
+}
+
 /** A pool of the node that another one has the label of; undefined: there is none. */
 export function poolElsewhere(
   node: Node,
@@ -64,28 +69,27 @@ export function poolLabelController(needs: PoolLabelNeeds): Loop {
   const queue = workQueue(clock)
   /** By id: the node with its label, and all that report it. */
   const holders = new Map<string, string>()
-  const reporters = new Map<string, Set<string>>()
+  const reporters = keySets()
 
   const report = (name: string, before: readonly string[], now: readonly string[]) => {
-    for (const id of before) {
-      reporters.get(id)?.delete(name)
-      if (reporters.get(id)?.size === 0) reporters.delete(id)
+    for (const id of before) reporters.delete(id, name)
+    for (const id of now) reporters.add(id, name)
+  }
+  const label = (name: string, before: readonly string[], now: readonly string[]) => {
+    for (const id of now) if (!holders.has(id)) holders.set(id, name)
+    for (const id of before.filter((one) => !now.includes(one) && holders.get(one) === name)) {
+      holders.delete(id)
+      for (const other of reporters.of(id)) queue.add(other)
     }
-    for (const id of now) reporters.set(id, (reporters.get(id) ?? new Set()).add(name))
   }
 
   const nodes = informer(needs, 'nodes', (present, previous) => {
     const { name } = (present ?? previous)?.metadata ?? {}
     if (name === undefined) return
     const reported = idsOf(present)
+    const labelled = labelsOf(present)
     report(name, idsOf(previous), reported)
-    const labelled = present === undefined ? [] : labelledPools(present)
-    for (const id of labelled) if (!holders.has(id)) holders.set(id, name)
-    for (const id of previous === undefined ? [] : labelledPools(previous)) {
-      if (labelled.includes(id) || holders.get(id) !== name) continue
-      holders.delete(id)
-      for (const other of reporters.get(id) ?? []) queue.add(other)
-    }
+    label(name, labelsOf(previous), labelled)
     // Also what was left by a controller that ended before it wrote, and what a person changed.
     if (present !== undefined && !isSame(labelled, reported)) queue.add(name)
   })

@@ -21,11 +21,13 @@ import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import type { RestoreHold } from '../../store/checkpoints/restore-hold.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
+import { keySets } from '../../store/indexes/key-sets.ts'
 import { type InformerNeeds, informer } from '../../store/informer.ts'
 import { removeFinalizer } from '../../store/rewrite.ts'
 import type { StoreOrigin } from '../../store/store.ts'
 import type { StorageBoard } from '../../usage/storage-board.ts'
 import { isReady } from '../node-lifecycle/zones.ts'
+import type { VolumeEvent } from './claim-plan.ts'
 import { type Holder, planVolumeDeletion, type ShareFacts } from './deletion-plan.ts'
 import type { StoredVolume } from './volume-index.ts'
 import { volumeWrites } from './volume-writes.ts'
@@ -47,7 +49,7 @@ const repeatMs = 10 * 60_000
 function deletionSources(needs: VolumeDeletionNeeds, add: (name: string) => void) {
   const { storage, origin, hold } = needs
   /** Volumes that are being deleted, by pool; those on shares by ''. */
-  const leaving = new Map<string, Set<string>>()
+  const leaving = keySets()
   /** The node with the label of the pool. */
   const holders = new Map<string, string>()
 
@@ -58,12 +60,8 @@ function deletionSources(needs: VolumeDeletionNeeds, add: (name: string) => void
     const { name, finalizers = [] } = volume.metadata
     if (pool === undefined && !isOnClassShare(volume) && !finalizers.includes(volumeDataFinalizer)) return
     const key = pool ?? ''
-    if (present?.metadata.deletionTimestamp !== undefined) {
-      leaving.set(key, (leaving.get(key) ?? new Set()).add(name))
-    } else {
-      leaving.get(key)?.delete(name)
-      if (leaving.get(key)?.size === 0) leaving.delete(key)
-    }
+    if (present?.metadata.deletionTimestamp !== undefined) leaving.add(key, name)
+    else leaving.delete(key, name)
     add(name)
   })
   const nodes = informer(needs, 'nodes', (present, previous) => {
@@ -72,14 +70,13 @@ function deletionSources(needs: VolumeDeletionNeeds, add: (name: string) => void
     for (const pool of before ?? []) if (holders.get(pool) === name) holders.delete(pool)
     for (const pool of now ?? []) holders.set(pool, name)
   })
+  const chosenFor = (name: string) =>
+    volumes.get({ namespace: '', name })?.metadata.annotations?.[deletingNodeAnnotation]
   storage.onReport((node) => {
     const found = nodes.get({ namespace: '', name: node })
-    for (const pool of found === undefined ? [] : labelledPools(found))
-      for (const name of leaving.get(pool) ?? []) add(name)
-    for (const name of leaving.get('') ?? []) {
-      const chosen = volumes.get({ namespace: '', name })?.metadata.annotations?.[deletingNodeAnnotation]
-      if (chosen === undefined || chosen === node) add(name)
-    }
+    const pools = found === undefined ? [] : labelledPools(found)
+    for (const name of pools.flatMap((pool) => [...leaving.of(pool)])) add(name)
+    for (const name of leaving.of('')) if ([undefined, node].includes(chosenFor(name))) add(name)
   })
   hold?.onRelease(() => {
     for (const { metadata } of volumes.all()) add(metadata.name)
@@ -123,6 +120,12 @@ export function volumeDeletion(needs: VolumeDeletionNeeds): Loop {
     return claim?.metadata.uid === uid && [metadata.name, ''].includes(claim.spec?.volumeName ?? '')
   }
 
+  const wait = async (volume: StoredVolume, event: VolumeEvent): Promise<Reconciled> => {
+    const waitedMs = clock.wallMs() - Date.parse(volume.metadata.deletionTimestamp ?? '')
+    if (event.type === 'Normal' && waitedMs >= 0 && waitedMs < patienceMs) return { requeueAfterMs: patienceMs }
+    await writes.record(volume, event)
+    return { requeueAfterMs: repeatMs }
+  }
   const visit = async (name: string): Promise<Reconciled> => {
     for (const source of [volumes, nodes]) source.catchUp()
     const volume = volumes.get({ namespace: '', name })
@@ -140,7 +143,7 @@ export function volumeDeletion(needs: VolumeDeletionNeeds): Loop {
       ...(share && { share }),
     }
     const plan = planVolumeDeletion(facts)
-    const { deletionTimestamp, annotations } = volume.metadata
+    const { annotations } = volume.metadata
     switch (plan.plan) {
       case 'nothing':
         return undefined
@@ -158,14 +161,8 @@ export function volumeDeletion(needs: VolumeDeletionNeeds): Loop {
       case 'release':
         await removeFinalizer({ store, clock }, 'persistentvolumes', volume, volumeDataFinalizer)
         return undefined
-      case 'wait': {
-        if (plan.event === undefined) return undefined
-        const waitedMs = clock.wallMs() - Date.parse(deletionTimestamp ?? '')
-        if (plan.event.type === 'Normal' && waitedMs >= 0 && waitedMs < patienceMs)
-          return { requeueAfterMs: patienceMs }
-        await writes.record(volume, plan.event)
-        return { requeueAfterMs: repeatMs }
-      }
+      case 'wait':
+        return plan.event && wait(volume, plan.event)
     }
   }
   const reconcile = async (name: string): Promise<Reconciled> => {

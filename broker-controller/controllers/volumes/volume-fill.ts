@@ -43,6 +43,18 @@ export function volumeFill(needs: VolumeFillNeeds): Loop {
     return level > before
   }
 
+  const recordPools = async (name: string, pools: ReadonlyMap<string, PoolUsage>, used: readonly UsedVolume[]) => {
+    for (const [id, usage] of pools) {
+      const percent = poolPercent(usage)
+      if (!rises('pool', id, percent)) continue
+      const largest = used
+        .filter(({ pool }) => pool === id)
+        .sort((a, b) => b.usedBytes - a.usedBytes)
+        .slice(0, mostNamed)
+        .map(({ volume, usedBytes }) => ({ claim: keyText(volume.spec?.claimRef ?? {}), usedBytes }))
+      await events.record({ object: nodeReference(name), component, ...poolFillEvent(usage, percent, largest) })
+    }
+  }
   const reconcile = async (name: string): Promise<Reconciled> => {
     for (const source of [volumes, nodes]) source.catchUp()
     const node = nodes.get({ namespace: '', name })
@@ -51,11 +63,7 @@ export function volumeFill(needs: VolumeFillNeeds): Loop {
     // A node is believed about its own pools only.
     const own = new Set(labelledPools(node))
     const pools = new Map(report.pools.filter(({ id }) => own.has(id)).map((pool) => [pool.id, pool]))
-    const used = report.volumes.flatMap(({ uid, usedBytes }) => {
-      const volume = byUID.get(uid)
-      const pool = volume && poolOfVolume(volume)
-      return volume !== undefined && pool !== undefined && own.has(pool) ? [{ volume, pool, usedBytes }] : []
-    })
+    const used = report.volumes.flatMap(({ uid, usedBytes }) => usedIn(own, byUID.get(uid), usedBytes))
     for (const { volume, pool, usedBytes } of used) {
       const { capacity: { storage: capacity = '0' } = {}, claimRef } = volume.spec ?? {}
       const percent = volumePercent(usedBytes, String(capacity))
@@ -68,16 +76,7 @@ export function volumeFill(needs: VolumeFillNeeds): Loop {
         ...event,
       })
     }
-    for (const [id, usage] of pools) {
-      const percent = poolPercent(usage)
-      if (!rises('pool', id, percent)) continue
-      const largest = used
-        .filter(({ pool }) => pool === id)
-        .sort((a, b) => b.usedBytes - a.usedBytes)
-        .slice(0, mostNamed)
-        .map(({ volume, usedBytes }) => ({ claim: keyText(volume.spec?.claimRef ?? {}), usedBytes }))
-      await events.record({ object: nodeReference(name), component, ...poolFillEvent(usage, percent, largest) })
-    }
+    await recordPools(name, pools, used)
     return undefined
   }
 
@@ -100,4 +99,17 @@ export function volumeFill(needs: VolumeFillNeeds): Loop {
         log,
       ),
   }
+}
+
+type PoolUsage = Parameters<typeof poolPercent>[0] & Parameters<typeof poolFillEvent>[0]
+type UsedVolume = { readonly volume: StoredVolume; readonly pool: string; readonly usedBytes: number }
+
+/** None: the volume is not in one of these pools. */
+function usedIn(
+  pools: ReadonlySet<string>,
+  volume: StoredVolume | undefined,
+  usedBytes: number,
+): readonly UsedVolume[] {
+  const pool = volume && poolOfVolume(volume)
+  return volume !== undefined && pool !== undefined && pools.has(pool) ? [{ volume, pool, usedBytes }] : []
 }

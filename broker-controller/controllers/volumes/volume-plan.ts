@@ -36,16 +36,19 @@ export function planVolume(facts: VolumeFacts): VolumePlan {
   const claim = facts.claim?.metadata.uid === claimRef.uid ? facts.claim : undefined
   if (claim === undefined) return isHeld ? {} : release(facts)
   const { volumeName = '' } = claim.spec ?? {}
-  if (volumeName === '') {
-    // The bind was cut off, and no claim gets a volume that is being deleted. Kubernetes leaves it bound for as long as the claim waits.
-    if (volume.metadata.deletionTimestamp !== undefined) return { write: unbinding(volume) }
-    return hasVolumeModeOf(volume, claim) ? { visitClaim: true } : modesDiffer(volume, claim)
-  }
+  if (volumeName === '') return planUnnamed(volume, claim)
   if (volumeName === volume.metadata.name) return to('Bound')
   const isUnneeded =
     hasAnnotation(volume, volumeAnnotations.provisionedBy) && volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
   if (!isUnneeded) return { write: unbinding(volume) }
   return isHeld ? {} : release(facts)
+}
+
+/** The claim does not name the volume yet. */
+function planUnnamed(volume: StoredVolume, claim: StoredClaim): VolumePlan {
+  // The bind was cut off, and no claim gets a volume that is being deleted. Kubernetes leaves it bound for as long as the claim waits.
+  if (volume.metadata.deletionTimestamp !== undefined) return { write: unbinding(volume) }
+  return hasVolumeModeOf(volume, claim) ? { visitClaim: true } : modesDiffer(volume, claim)
 }
 
 function written(write: VolumeWrite | undefined): VolumePlan {

@@ -54,7 +54,7 @@ export function attachDetach(needs: AttachDetachNeeds, pods: ClaimPods): Loop {
     const memory = memories.get(key) ?? { unwantedSinceMs: new Map(), outcomes: new Map(), refused: new Set() }
     memories.set(key, memory)
     const nowMs = needs.clock.monotonicMs()
-    const wanted = new Set(view.isAttachable ? view.users.keys() : [])
+    const wanted = wantedNodes(view)
     remember(memory, view, wanted, nowMs)
     const plan = attachPlan({
       isShared: view.volumes.every(isShared),
@@ -70,9 +70,9 @@ export function attachDetach(needs: AttachDetachNeeds, pods: ClaimPods): Loop {
       if (step.kind === 'detach' && hold?.holds('statefulsets') === true) held.add(key)
       else await carryOut(needs, view, step, memory)
     }
-    const dueMs = [plan.nextMs, await reportOutcomes(needs, view, memory, wanted)].filter((one) => one !== undefined)
+    const lateMs = await reportOutcomes(needs, view, memory, wanted)
     if (view.attachments.length === 0 && wanted.size === 0) memories.delete(key)
-    return dueMs.length === 0 ? undefined : { requeueAfterMs: Math.max(0, Math.min(...dueMs) - nowMs) }
+    return requeuedAt([plan.nextMs, lateMs], nowMs)
   }
   const reconcile = async (key: string): Promise<Reconciled> => {
     try {
@@ -88,6 +88,15 @@ export function attachDetach(needs: AttachDetachNeeds, pods: ClaimPods): Loop {
     if (!signal.aborted) await runController({ name, reconcile }, queue, log, signal, visitsAtOnce)
   }
   return { name, run: (signal) => runLoops([...sources.loops, { name: 'work', run: work }], signal, log) }
+}
+
+function wantedNodes({ isAttachable, users }: AttachView): ReadonlySet<string> {
+  return new Set(isAttachable ? users.keys() : [])
+}
+
+function requeuedAt(times: readonly (number | undefined)[], nowMs: number): Reconciled {
+  const due = times.filter((one) => one !== undefined)
+  return due.length === 0 ? undefined : { requeueAfterMs: Math.max(0, Math.min(...due) - nowMs) }
 }
 
 function remember(memory: Memory, { attachments }: AttachView, wanted: ReadonlySet<string>, nowMs: number): void {
@@ -145,17 +154,22 @@ async function reportOutcomes(
     if (outcome.nextMs !== undefined) due.push(outcome.nextMs)
     const there = view.users.get(node)
     if (outcome.happened === undefined || there === undefined) continue
-    const { volume, pods } = there
-    if (outcome.happened === 'attached') {
-      const message = attachedMessage(volume)
-      await record(needs, pods, { type: 'Normal', reason: 'SuccessfulAttachVolume', message })
-    } else {
-      const why = outcome.happened === 'late' ? attachTimeout(view) : attachment.status?.attachError?.message
-      const message = notAttachedMessage(volume, why ?? '')
-      await record(needs, pods, { type: 'Warning', reason: 'FailedAttachVolume', message })
-    }
+    await record(needs, there.pods, outcomeEvent(view, there.volume, attachment, outcome.happened))
   }
   return due.length === 0 ? undefined : Math.min(...due)
+}
+
+function outcomeEvent(
+  view: AttachView,
+  volume: string,
+  { status }: StoredAttachment,
+  happened: 'attached' | 'failed' | 'late',
+): PodEvent {
+  if (happened === 'attached') {
+    return { type: 'Normal', reason: 'SuccessfulAttachVolume', message: attachedMessage(volume) }
+  }
+  const why = happened === 'late' ? attachTimeout(view) : status?.attachError?.message
+  return { type: 'Warning', reason: 'FailedAttachVolume', message: notAttachedMessage(volume, why ?? '') }
 }
 
 function stateOf({ status }: StoredAttachment) {

@@ -40,23 +40,41 @@ export type AttachPlan = {
 /** The longest time that a node which is not ready keeps a volume (MaxWaitForUnmountDuration). */
 export const longestUnmountMs = 6 * 60_000
 
-export function attachPlan({ isShared, wanted, present, node, ...times }: AttachFacts): AttachPlan {
+export function attachPlan(facts: AttachFacts): AttachPlan {
+  const { steps, kept, due } = detachSteps(facts)
+  return { steps: [...steps, ...attachSteps(facts, kept)], ...(due.length > 0 && { nextMs: Math.min(...due) }) }
+}
+
+type Detachments = {
+  readonly steps: readonly AttachStep[]
+  /** The nodes that keep it. */
+  readonly kept: readonly string[]
+  readonly due: readonly number[]
+}
+
+function detachSteps({ wanted, present, node, unwantedSinceMs, nowMs }: AttachFacts): Detachments {
   const steps: AttachStep[] = []
   const due: number[] = []
   const kept: string[] = []
-  for (const one of present) {
-    if (one.isDeleting) continue
-    if (wanted.has(one.node)) {
-      kept.push(one.node)
+  for (const { node: name, isDeleting } of present) {
+    if (isDeleting) continue
+    if (wanted.has(name)) {
+      kept.push(name)
       continue
     }
-    const sinceMs = times.unwantedSinceMs.get(one.node) ?? times.nowMs
-    const there = node(one.node)
-    const decided = detachment(there, times.nowMs - sinceMs)
-    if (decided === 'wait') kept.push(one.node)
-    else steps.push({ kind: 'detach', node: one.node, isForced: decided === 'force' })
+    const sinceMs = unwantedSinceMs.get(name) ?? nowMs
+    const there = node(name)
+    const decided = detachment(there, nowMs - sinceMs)
+    if (decided === 'wait') kept.push(name)
+    else steps.push({ kind: 'detach', node: name, isForced: decided === 'force' })
     if (decided === 'wait' && there?.isReady === false) due.push(sinceMs + longestUnmountMs)
   }
+  return { steps, kept, due }
+}
+
+function attachSteps({ isShared, wanted, present, node }: AttachFacts, keeping: readonly string[]): AttachStep[] {
+  const steps: AttachStep[] = []
+  const kept = [...keeping]
   const held = new Set(present.map((one) => one.node))
   for (const name of [...wanted].sort()) {
     if (held.has(name) || node(name) === undefined) continue
@@ -69,7 +87,7 @@ export function attachPlan({ isShared, wanted, present, node, ...times }: Attach
       kept.push(name)
     }
   }
-  return { steps, ...(due.length > 0 && { nextMs: Math.min(...due) }) }
+  return steps
 }
 
 function detachment(node: AttachNode | undefined, unwantedMs: number): 'detach' | 'force' | 'wait' {

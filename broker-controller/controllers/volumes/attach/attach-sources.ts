@@ -5,6 +5,7 @@ import { shareOfVolume } from '../../../../api/storage/shares.ts'
 import { csiVolumeName } from '../../../../api/storage/volume-names.ts'
 import type { Loop } from '../../../../daemon/run.ts'
 import { attachmentName } from '../../../store/attachment-name.ts'
+import { keySets } from '../../../store/indexes/key-sets.ts'
 import { type InformerNeeds, informer, keyFrom, keyText } from '../../../store/informer.ts'
 import type { StoredObject, StoredPod } from '../../../store/store.ts'
 import { isOutOfService } from '../../node-lifecycle/node-taints.ts'
@@ -40,18 +41,16 @@ export interface AttachSources {
 
 /** `changed` is called with the keys of volumes for which another step may be due. */
 export function attachSources(needs: InformerNeeds, pods: ClaimPods, changed: (key: string) => void): AttachSources {
-  const byKey = new Map<string, Set<string>>()
+  /** Names of PersistentVolumes. */
+  const byKey = keySets()
   const byVolume = new Map<string, Map<string, StoredAttachment>>()
   let hasListed = false
 
   const volumes = informer(needs, 'persistentvolumes', (present, previous) => {
     const [before, now] = [csiIn(previous), csiIn(present)].map((csi) => csi && csiVolumeName(csi))
     const name = (present ?? previous)?.metadata.name ?? ''
-    if (before !== undefined && before !== now) {
-      byKey.get(before)?.delete(name)
-      if (byKey.get(before)?.size === 0) byKey.delete(before)
-    }
-    if (now !== undefined) byKey.set(now, (byKey.get(now) ?? new Set()).add(name))
+    if (before !== undefined && before !== now) byKey.delete(before, name)
+    if (now !== undefined) byKey.add(now, name)
     for (const key of new Set([before, now])) if (key !== undefined) changed(key)
   })
   const volumeNamed = (name: string) => volumes.get({ namespace: '', name })
@@ -78,18 +77,19 @@ export function attachSources(needs: InformerNeeds, pods: ClaimPods, changed: (k
   const drivers = informer(needs, 'csidrivers', (present, previous) => {
     const { name } = (present ?? previous)?.metadata ?? { name: '' }
     if (present?.spec?.attachRequired === previous?.spec?.attachRequired && present && previous) return
-    for (const key of byKey.keys()) if (key.startsWith(csiVolumeName({ driver: name, handle: '' }))) changed(key)
+    for (const key of byKey.groups()) if (key.startsWith(csiVolumeName({ driver: name, handle: '' }))) changed(key)
   })
   const nodes = informer(needs, 'nodes', (present, previous) => {
     if (present !== undefined && previous !== undefined && isDeepStrictEqual(factsOf(present), factsOf(previous)))
       return
     // A node that is new may have pods that wait for it already.
-    if (previous === undefined && hasListed) for (const key of byKey.keys()) changed(key)
-    const { name } = (present ?? previous)?.metadata ?? { name: '' }
-    for (const [volume, some] of byVolume) {
-      if ([...some.values()].some(({ spec }) => spec.nodeName === name)) volumeChanged(volume)
-    }
+    if (previous === undefined && hasListed) for (const key of byKey.groups()) changed(key)
+    for (const volume of attachedTo((present ?? previous)?.metadata.name)) volumeChanged(volume)
   })
+  const attachedTo = (node: string | undefined): readonly string[] =>
+    [...byVolume]
+      .filter(([, some]) => [...some.values()].some(({ spec }) => spec.nodeName === node))
+      .map(([volume]) => volume)
   const informers = [volumes, claims, attachments, drivers, nodes]
 
   const usersOf = (volume: StoredVolume): readonly StoredPod[] => {
@@ -102,7 +102,7 @@ export function attachSources(needs: InformerNeeds, pods: ClaimPods, changed: (k
   }
   return {
     view(key) {
-      const found = [...(byKey.get(key) ?? [])].sort().flatMap((name) => volumeNamed(name) ?? [])
+      const found = [...byKey.of(key)].sort().flatMap((name) => volumeNamed(name) ?? [])
       const id = csiIn(found[0])
       if (id === undefined) return undefined
       const attached = found.flatMap(({ metadata }) => [...(byVolume.get(metadata.name)?.values() ?? [])])

@@ -72,9 +72,17 @@ export function planMove({ move, isCancelled, source, target }: MoveFacts): Move
   if (phase === 'place') return to?.isPlaced ? { step: 'enter', phase: 'clean', round } : wait
   if (phase === 'clean') return from?.isDiscarded ? { step: 'end', isMoved: true } : wait
   if (phase === 'rollback') return to?.isRemoved && from?.isReleased ? { step: 'end', isMoved: false } : wait
-  const rollback = (why: string): MoveStep => ({ step: 'enter', phase: 'rollback', round, why })
-  if (isCancelled) return rollback('it was cancelled')
-  if (to?.refusal !== undefined) return rollback(to.refusal)
+  if (isCancelled) return rollback(round, 'it was cancelled')
+  if (to?.refusal !== undefined) return rollback(round, to.refusal)
+  return planCopy({ phase, round }, from, to)
+}
+
+/** Until the rewrite. */
+function planCopy(
+  { phase, round }: { readonly phase: 'copy' | 'hold' | 'delta'; readonly round: number },
+  from: SourceReport | undefined,
+  to: TargetReport | undefined,
+): MoveStep {
   switch (phase) {
     case 'copy':
       return to?.received?.round === round ? { step: 'enter', phase: 'hold', round } : wait
@@ -82,17 +90,21 @@ export function planMove({ move, isCancelled, source, target }: MoveFacts): Move
       return from?.isFenced ? { step: 'enter', phase: 'delta', round: round + 1 } : wait
     case 'delta': {
       // A source that was reinstalled has lost its fence: a pod may have written since.
-      if (from?.isFenced === false) return again('hold', round)
+      if (from?.isFenced === false) return again('hold', round, round)
       const [sent, received] = [from?.sent, to?.received]
       if (sent?.round !== round || received?.round !== round) return wait
-      return isSame(sent, received) ? { step: 'rewrite' } : again('delta', round + 1)
+      return isSame(sent, received) ? { step: 'rewrite' } : again('delta', round, round + 1)
     }
   }
+}
 
-  function again(next: 'hold' | 'delta', nextRound: number): MoveStep {
-    if (round >= mostRounds) return rollback('the copy differs from the data')
-    return { step: 'enter', phase: next, round: nextRound }
-  }
+function again(phase: 'hold' | 'delta', round: number, nextRound: number): MoveStep {
+  if (round >= mostRounds) return rollback(round, 'the copy differs from the data')
+  return { step: 'enter', phase, round: nextRound }
+}
+
+function rollback(round: number, why: string): MoveStep {
+  return { step: 'enter', phase: 'rollback', round, why }
 }
 
 function ofThis<R extends { readonly id: string }>(report: R | undefined, { id }: MoveState): R | undefined {

@@ -139,14 +139,7 @@ function moveSteps(needs: VolumeMoverNeeds, pods: ClaimPods, sources: MoveSource
       case 'end': {
         const ended = await store.update('persistentvolumes', withoutMove(volume))
         storage.copiedBytes.delete(uid)
-        const event: VolumeEvent = step.isMoved
-          ? {
-              type: 'Normal',
-              reason: 'VolumeMoved',
-              message: `the data is on node "${move.to.node}"; the old copy is in the trash`,
-            }
-          : { type: 'Warning', reason: 'VolumeMoveFailed', message: `the data stays where it was: ${move.why ?? ''}` }
-        await record(ended, event)
+        await record(ended, endEvent(move, step.isMoved))
         return undefined
       }
     }
@@ -163,18 +156,21 @@ export function volumeMover(needs: VolumeMoverNeeds, pods: ClaimPods): Loop {
   const transfers = moveTransfers(needs, (name, waitMs) => queue.addAfter(name, waitMs))
   const { begin, advance } = moveSteps(needs, pods, sources, transfers)
 
+  const beginWanted = async (volume: StoredVolume): Promise<Reconciled> => {
+    const wish = wishOf(volume)
+    return wish === undefined ? undefined : await begin(volume, wish)
+  }
   const reconcile = async (name: string): Promise<Reconciled> => {
     for (const source of [volumes, nodes, pods]) source.catchUp()
     const volume = volumes.get({ namespace: '', name })
-    const [move, wish] = [volume && moveOf(volume), volume && wishOf(volume)]
+    const move = volume && moveOf(volume)
     if (move === undefined) await transfers.stop(name)
     if (volume === undefined || hold?.holds('statefulsets') === true) return undefined
     try {
-      if (move !== undefined) return await advance(volume, move)
-      return wish === undefined ? undefined : await begin(volume, wish)
+      return await (move === undefined ? beginWanted(volume) : advance(volume, move))
     } catch (error) {
-      if (isApiError(error, 'Conflict') || isApiError(error, 'NotFound')) return { requeueAfterMs: conflictMs }
-      throw error
+      if (!isOutdated(error)) throw error
+      return { requeueAfterMs: conflictMs }
     }
   }
 
@@ -205,4 +201,15 @@ type Ends = { readonly source: MoveNode | undefined; readonly target: MoveNode |
 
 function wishOf({ metadata: { annotations = {} } }: StoredVolume): string | undefined {
   return annotations[moveToAnnotation]
+}
+
+function endEvent({ to, why = '' }: VolumeMove, isMoved: boolean): VolumeEvent {
+  if (!isMoved) return { type: 'Warning', reason: 'VolumeMoveFailed', message: `the data stays where it was: ${why}` }
+  const message = `the data is on node "${to.node}"; the old copy is in the trash`
+  return { type: 'Normal', reason: 'VolumeMoved', message }
+}
+
+/** Another writer was faster. */
+function isOutdated(error: unknown): boolean {
+  return isApiError(error, 'Conflict') || isApiError(error, 'NotFound')
 }
