@@ -160,15 +160,12 @@ function metricsOf({ namespace, usage }: ProposalInput, { resource, container }:
   const metrics = new Map<string, PodMetric>()
   for (const [pod, { containers, timestampMs, windowMs }] of usage) {
     const counted = container === undefined ? [...containers.values()] : [containers.get(container)]
-    let value: number | undefined = 0
-    for (const used of counted) {
-      if (used === undefined) {
-        const missing = `container ${container} not present in metrics for pod ${namespace}/${pod}`
-        return { ok: false, problem: `failed to get container metrics: ${missing}` }
-      }
-      const amount = Object.hasOwn(used, resource) ? used[resource] : undefined
-      value = value === undefined || amount === undefined ? undefined : value + amount
+    const present = counted.filter((used) => used !== undefined)
+    if (present.length < counted.length) {
+      const missing = `container ${container} not present in metrics for pod ${namespace}/${pod}`
+      return { ok: false, problem: `failed to get container metrics: ${missing}` }
     }
+    const value = sumOfKnown(present.map((used) => (Object.hasOwn(used, resource) ? used[resource] : undefined)))
     if (value !== undefined) metrics.set(pod, { value, timestampMs, windowMs })
   }
   return { ok: true, metrics }
@@ -221,4 +218,14 @@ function selectorInGo(selector: LabelSelector | undefined): string {
   )
   const list = `[]LabelSelectorRequirement{${others.join('')}}`
   return `&LabelSelector{MatchLabels:map[string]string{${equal}},MatchExpressions:${list},}`
+}
+
+/** undefined: one is not known. */
+function sumOfKnown(amounts: readonly (number | undefined)[]): number | undefined {
+  let sum = 0
+  for (const amount of amounts) {
+    if (amount === undefined) return undefined
+    sum += amount
+  }
+  return sum
 }

@@ -191,9 +191,9 @@ function proposed(
   if (!growsWithUnready && missing.length === 0) {
     return result(isNear(ratio) ? current : Math.ceil(ratio * readyCount))
   }
-  const filled = new Map(used)
-  if (ratio < 1) for (const pod of missing) filled.set(pod, whenMissing(pod))
-  else if (ratio > 1) for (const pod of [...missing, ...unready]) filled.set(pod, 0)
+  const assumed = ratio < 1 ? missing.map((pod) => [pod, whenMissing(pod)] as const) : []
+  const idle = ratio > 1 ? [...missing, ...unready].map((pod) => [pod, 0] as const) : []
+  const filled = new Map([...used, ...assumed, ...idle])
   const second = ratioOf(filled)
   if (!second.ok) return second
   const shrinks = second.ratio < 1

@@ -47,6 +47,20 @@ export function loadBalancerController(needs: BalancerNeeds, settings: LoadBalan
 
 type StoredService = StoredObject<'services'>
 
+/** A Service that has to do with addresses of load balancers. */
+type Part = {
+  readonly key: string
+  readonly service: StoredService
+  readonly facts: BalancedService
+  readonly isOurs: boolean
+  /** It had an address. One that is being deleted has it until it is withdrawn. */
+  readonly isWithdrawn: boolean
+}
+
+function othersFacts({ facts, isWithdrawn }: Part): BalancedService {
+  return isWithdrawn ? facts : sharingNothing(facts)
+}
+
 async function runLoadBalancers(
   needs: BalancerNeeds & { readonly ipv6: boolean },
   settings: LoadBalancerSettings,
@@ -67,34 +81,38 @@ async function runLoadBalancers(
     notify()
   })
 
+  const partOf = (service: StoredService): Part | undefined => {
+    const isGiven = service.spec?.type === 'LoadBalancer'
+    if (!isGiven && !isMarked(service)) return undefined
+    const key = keyText(service.metadata)
+    const facts = withLastNode(
+      balancedService(key, service, (family) => watched.endpointsOf(key, family), needs.ipv6),
+      lastNodes,
+    )
+    const isOurs = isBalanced(service) && !isForeign(facts, (ip) => watched.mayGive(ip))
+    const isWithdrawn = isMarked(service) || isLeaving(service, facts.ips.some(watched.mayGive))
+    return { key, service, facts, isOurs, isWithdrawn }
+  }
+  const write = async ({ key, service }: Part, balancing: Balancing) => {
+    if (settings.mode === 'none' && !isMarked(service)) return
+    if (balancing.node !== undefined && balancing.node !== allNodes) lastNodes.set(key, balancing.node)
+    await writes.write(key, service, balancing)
+    await yieldTurn()
+  }
   const reconcile = async (): Promise<undefined> => {
     services.catchUp()
-    const stored = new Map<string, StoredService>()
-    const others: BalancedService[] = []
-    const balanced: BalancedService[] = []
+    const parts: Part[] = []
     for (const service of services.all()) {
-      const key = keyText(service.metadata)
-      const isGiven = service.spec?.type === 'LoadBalancer'
-      if (!isGiven && !isMarked(service)) continue
-      const facts = withLastNode(
-        balancedService(key, service, (family) => watched.endpointsOf(key, family), needs.ipv6),
-        lastNodes,
-      )
-      const isOurs = isBalanced(service) && !isForeign(facts, (ip) => watched.mayGive(ip))
-      // One that is being deleted has its address until it is withdrawn.
-      const isWithdrawn = isMarked(service) || isLeaving(service, facts.ips.some(watched.mayGive))
-      if (isOurs) balanced.push(facts)
-      else others.push(isWithdrawn ? facts : sharingNothing(facts))
-      if (isOurs || isWithdrawn) stored.set(key, service)
+      const part = partOf(service)
+      if (part === undefined) continue
+      parts.push(part)
       await yieldTurn()
     }
+    const balanced = parts.filter(({ isOurs }) => isOurs).map(({ facts }) => facts)
+    const others = parts.filter(({ isOurs }) => !isOurs).map(othersFacts)
     const decided = decide(settings, watched, balanced, { others, services: services.all() })
-    for (const [key, service] of stored) {
-      const balancing = decided.get(key) ?? notBalanced
-      if (settings.mode === 'none' && !isMarked(service)) continue
-      if (balancing.node !== undefined && balancing.node !== allNodes) lastNodes.set(key, balancing.node)
-      await writes.write(key, service, balancing)
-      await yieldTurn()
+    for (const part of parts.filter(({ isOurs, isWithdrawn }) => isOurs || isWithdrawn)) {
+      await write(part, decided.get(part.key) ?? notBalanced)
     }
   }
 

@@ -41,13 +41,8 @@ export function balanceByNodes(
       if (refused !== undefined) return [service.key, { ips: [], problem: refused }]
       // While no node is ready, as when the controller has lost its network, nothing changes.
       const isCut = ready.length === 0
-      const eligible = (isCut ? usable.filter(hasOneOf(service)) : ready).filter(
-        (node) =>
-          addressesOf(node, service).length > 0 &&
-          (isCut || service.policy === 'Cluster' || service.endpointNodes.has(node.name)),
-      )
-      const isOfAll = service.policy === 'Cluster' && service.families.includes('IPv4')
-      const isAny = !isCut && isOfAll && !service.ports.some((port) => use.nodePorts.has(port))
+      const eligible = eligibleFor(service, usable, ready)
+      const isAny = !isCut && isOfAllNodes(service) && !service.ports.some((port) => use.nodePorts.has(port))
       const wanted = service.ports.join()
       const known = isAny ? exhausted.get(wanted) : undefined
       const { free, owner } = known ? { free: [], owner: known } : freeNodes(service, eligible, use, claims)
@@ -136,4 +131,23 @@ function mostOf(free: readonly BalancerNode[], service: BalancedService): readon
 function ipsOf(nodes: readonly BalancerNode[], { families }: OfFamilies): readonly string[] {
   const inOrder = [...nodes].sort((a, b) => (a.name < b.name ? -1 : 1))
   return families.flatMap((family) => inOrder.flatMap((node) => addressOf(node, family) ?? []))
+}
+
+/** Any node may have its traffic. */
+function isOfAllNodes({ policy, families }: BalancedService): boolean {
+  return policy === 'Cluster' && families.includes('IPv4')
+}
+
+function eligibleFor(
+  service: BalancedService,
+  usable: readonly BalancerNode[],
+  ready: readonly BalancerNode[],
+): readonly BalancerNode[] {
+  const some = ready.length === 0 ? usable.filter(hasOneOf(service)) : ready.filter(takesTraffic(service))
+  return some.filter((node) => addressesOf(node, service).length > 0)
+}
+
+/** By the external traffic policy. */
+function takesTraffic({ policy, endpointNodes }: BalancedService): (node: BalancerNode) => boolean {
+  return ({ name }) => policy === 'Cluster' || endpointNodes.has(name)
 }

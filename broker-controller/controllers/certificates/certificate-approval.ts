@@ -84,15 +84,16 @@ export function certificateStep(
     const message = 'The certificate that this was requested with was revoked since: join again with a token'
     return { step: has(csr, 'Approved') ? 'fail' : 'deny', reason: 'Revoked', message }
   }
-  if (has(csr, 'Approved')) {
-    return checked.ok
-      ? { step: 'sign', nodeName: checked.nodeName, replaces: isTakeover(csr, checked, claimed) }
-      : { step: 'fail', reason: 'SignerValidationFailure', message: checked.reason }
-  }
+  if (has(csr, 'Approved')) return approvedStep(csr, checked, claimed)
   if (!isAutomatic(csr)) return { step: 'none' }
   if (!checked.ok) return { step: 'deny', reason: 'InvalidRequest', message: checked.reason }
   if (lapsedNodeOf(requesterOf(csr)) !== undefined) return lapsedStep(claimed)
   return hasKey(csr, checked, claimed) ? { step: 'approve' } : tokenStep(checked.nodeName, claimed)
+}
+
+function approvedStep(csr: CertificateSigningRequest, checked: CheckedRequest, claimed: Claimed): CertificateStep {
+  if (!checked.ok) return { step: 'fail', reason: 'SignerValidationFailure', message: checked.reason }
+  return { step: 'sign', nodeName: checked.nodeName, replaces: isTakeover(csr, checked, claimed) }
 }
 
 type Checked = CheckedRequest & { readonly ok: true }

@@ -150,14 +150,8 @@ async function runCertificates(
       tokenEnded: await hasTokenEnded(csr, needs),
       revokedBeforeMs: revokedMs,
     })
-    if (step.step === 'approve' && checked.ok) {
-      promises.set(name, { keyHash: checked.keyHash, revokedMs })
-      await warnings.warnOfCopy(name, csr)
-      await warnings.warn(name, 'MachineChanged', movedWarning(csr, node))
-    }
-    if ('isNameTaken' in step && step.isNameTaken) {
-      await warnings.warn(name, 'NodeNameInUse', nameTakenWarning(name, csr.metadata.name, node, csr))
-    }
+    if (step.step === 'approve' && checked.ok) promises.set(name, { keyHash: checked.keyHash, revokedMs })
+    await warnOf(warnings, step, { csr, name, node })
     return step
   }
 
@@ -205,4 +199,25 @@ async function removeHistory(
   const history = [...present].filter(isStillWanted)
   for (const csr of history) await removeObject({ store, clock }, 'certificatesigningrequests', csr, { isStillWanted })
   if (history.length > 0) log.info('Old certificate requests removed', { count: history.length })
+}
+
+type Warned = {
+  readonly csr: StoredObject<'certificatesigningrequests'>
+  readonly name: string
+  readonly node: StoredObject<'nodes'> | undefined
+}
+
+async function warnOf(
+  warnings: ReturnType<typeof requestWarnings>,
+  step: CertificateStep,
+  { csr, name, node }: Warned,
+): Promise<void> {
+  // Only a request that could be read is approved.
+  if (step.step === 'approve') {
+    await warnings.warnOfCopy(name, csr)
+    await warnings.warn(name, 'MachineChanged', movedWarning(csr, node))
+  }
+  if ('isNameTaken' in step && step.isNameTaken) {
+    await warnings.warn(name, 'NodeNameInUse', nameTakenWarning(name, csr.metadata.name, node, csr))
+  }
 }

@@ -35,6 +35,8 @@ export type IssuedListener = (nodeName: string, pem: string) => Promise<void>
 
 type StoredRequest = StoredObject<'certificatesigningrequests'>
 
+type StepOf<Name extends CertificateStep['step']> = Extract<CertificateStep, { readonly step: Name }>
+
 export interface RequestAnswers {
   /** Carries out `step`. `checked`: the request, which is signed if the step asks for it. */
   act(csr: StoredRequest, step: CertificateStep, checked: NodeCSRAnswer): Promise<void>
@@ -71,35 +73,39 @@ export function requestAnswers({
         })
         return write(answeredRequest(csr, { type: step.step === 'deny' ? 'Denied' : 'Failed', reason, message }, now))
       }
-      case 'wait': {
-        const { reason, message } = step
-        const known = csr.status?.conditions?.find(({ type }) => type === waitingCondition)
-        if (known?.reason === reason && known.message === message) return
-        limited.info(csr.spec.username ?? '', 'Certificate request waits for an operator', {
-          csr: name,
-          user: csr.spec.username,
-          reason,
-        })
-        return write(answeredRequest(csr, { type: waitingCondition, reason, message }, now))
-      }
-      case 'sign': {
-        if (!checked.ok) throw new Error(`Request ${name} is not signed: ${checked.reason}`)
-        const { expirationSeconds } = csr.spec
-        if (step.replaces) {
-          log.warn('Node replaced by another machine: its earlier certificates are revoked', { node: step.nodeName })
-          await revoke({ store, clock }, nodeIdentity(step.nodeName).user, 'Replaced')
-        }
-        const notBeforeMs = await revokedBeforeMs(store, step.nodeName)
-        const pem = signer(checked, {
-          ...(expirationSeconds !== undefined && { expirationSeconds }),
-          ...(notBeforeMs !== undefined && { notBeforeMs }),
-          isOlder: origin !== undefined && csr.spec.extra?.[olderThanStoreKey]?.includes(origin.id) === true,
-        })
-        await issued?.(step.nodeName, pem)
-        limited.info(csr.spec.username ?? '', 'Certificate signed', { csr: name })
-        return write({ ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString('base64') } })
-      }
+      case 'wait':
+        return wait(csr, step)
+      case 'sign':
+        return sign(csr, step, checked)
     }
+  }
+  const wait = async (csr: StoredRequest, { reason, message }: StepOf<'wait'>): Promise<void> => {
+    const known = csr.status?.conditions?.find(({ type }) => type === waitingCondition)
+    if (known?.reason === reason && known.message === message) return
+    limited.info(csr.spec.username ?? '', 'Certificate request waits for an operator', {
+      csr: csr.metadata.name,
+      user: csr.spec.username,
+      reason,
+    })
+    await write(answeredRequest(csr, { type: waitingCondition, reason, message }, rfc3339(clock.wallMs())))
+  }
+  const sign = async (csr: StoredRequest, step: StepOf<'sign'>, checked: NodeCSRAnswer): Promise<void> => {
+    const { name } = csr.metadata
+    if (!checked.ok) throw new Error(`Request ${name} is not signed: ${checked.reason}`)
+    const { expirationSeconds } = csr.spec
+    if (step.replaces) {
+      log.warn('Node replaced by another machine: its earlier certificates are revoked', { node: step.nodeName })
+      await revoke({ store, clock }, nodeIdentity(step.nodeName).user, 'Replaced')
+    }
+    const notBeforeMs = await revokedBeforeMs(store, step.nodeName)
+    const pem = signer(checked, {
+      ...(expirationSeconds !== undefined && { expirationSeconds }),
+      ...(notBeforeMs !== undefined && { notBeforeMs }),
+      isOlder: origin !== undefined && csr.spec.extra?.[olderThanStoreKey]?.includes(origin.id) === true,
+    })
+    await issued?.(step.nodeName, pem)
+    limited.info(csr.spec.username ?? '', 'Certificate signed', { csr: name })
+    await write({ ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString('base64') } })
   }
 
   /** With the version it was decided on: after a conflict the change is decided again. */

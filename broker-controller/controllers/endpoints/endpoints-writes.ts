@@ -39,18 +39,26 @@ export function endpointsWrites(
   { store, clock, creation, events, log }: EndpointsNeeds,
   index: SliceIndex,
 ): EndpointsWrites {
+  /** False: the namespace is being deleted. */
+  const createSlices = async (
+    some: SliceChanges['create'],
+    wrote: (slice: StoredObject<'endpointslices'>) => void,
+  ): Promise<boolean> => {
+    try {
+      for (const slice of some) {
+        await yieldTurn()
+        wrote(await creation.create('endpointslices', slice, sliceAccount))
+      }
+      return true
+    } catch (error) {
+      if (!isNamespaceTerminating(error)) throw error
+      return false
+    }
+  }
   const slices = async (service: string, { create, update, remove }: SliceChanges) => {
     if (create.length + update.length + remove.length === 0) return
     await index.whileWriting(service, async (wrote) => {
-      try {
-        for (const slice of create) {
-          await yieldTurn()
-          wrote(await creation.create('endpointslices', slice, sliceAccount))
-        }
-      } catch (error) {
-        if (!isNamespaceTerminating(error)) throw error
-        return
-      }
+      if (!(await createSlices(create, wrote))) return
       for (const slice of update) {
         await yieldTurn()
         wrote(await store.update('endpointslices', slice))

@@ -40,12 +40,7 @@ export async function serviceEndpoints(
     [overCapacityAnnotation]: capacity,
     ...others
   } = present?.metadata.annotations ?? {}
-  const isSame =
-    present !== undefined &&
-    equalJSON(present.subsets ?? [], subsets) &&
-    equalJSON(present.metadata.labels ?? {}, labels) &&
-    capacity === (truncated && 'truncated')
-  if (isSame) return undefined
+  if (hasContent(present, subsets, labels) && capacity === (truncated && 'truncated')) return undefined
   const annotations = {
     ...others,
     ...(triggerTime !== undefined && { [triggerTimeAnnotation]: triggerTime }),
@@ -113,4 +108,13 @@ function addressOf(service: Service, pod: Pod): EndpointAddress | undefined {
     ...(pod.spec.nodeName && { nodeName: pod.spec.nodeName }),
     targetRef: podTargetRef(pod),
   }
+}
+
+function hasContent(
+  present: StoredObject<'endpoints'> | undefined,
+  subsets: NonNullable<Endpoints['subsets']>,
+  labels: NonNullable<Endpoints['metadata']['labels']>,
+): boolean {
+  if (present === undefined) return false
+  return equalJSON(present.subsets ?? [], subsets) && equalJSON(present.metadata.labels ?? {}, labels)
 }

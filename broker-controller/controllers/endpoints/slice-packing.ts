@@ -43,7 +43,16 @@ export function packEndpoints(
   const rest = [...missing.values()]
   const fullestFirst = [...update.values()].sort((a, b) => b.length - a.length)
   for (const endpoints of fullestFirst) endpoints.push(...rest.splice(0, Math.max(0, most - endpoints.length)))
+  return { remove, ...addRest(rest, unchanged, update, most) }
+}
 
+/** Fills slices that would not be written otherwise, and new ones. */
+function addRest(
+  rest: Endpoint[],
+  unchanged: Map<string, readonly Endpoint[]>,
+  update: Map<string, Endpoint[]>,
+  most: number,
+): Pick<Packing, 'update' | 'create'> {
   const create: Endpoint[][] = []
   while (rest.length > 0) {
     const name = rest.length < most ? bestFit(unchanged, rest.length, most) : undefined
@@ -55,7 +64,7 @@ export function packEndpoints(
       update.set(name, filled)
     }
   }
-  return { update, remove, create }
+  return { update, create }
 }
 
 function take<V>(map: Map<string, V>, key: string): V | undefined {

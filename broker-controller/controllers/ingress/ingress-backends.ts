@@ -1,6 +1,6 @@
 /** The backend that an Ingress names → an address for the proxy. Nodes balance connections to a ClusterIP, so endpoints do not matter here. */
 import type { IngressBackend } from '../../../api/network/ingress.ts'
-import type { Service } from '../../../api/network/service.ts'
+import type { Service, ServicePort } from '../../../api/network/service.ts'
 import { canonicalIPv6, isIPv4 } from '../../../api/text/ip-address.ts'
 import type { IngressOptions } from './ingress-options.ts'
 import type { Decided } from './ingress-problem.ts'
@@ -46,8 +46,7 @@ export function proxyBackend(
     return refused(`Service ${key} has only an IPv6 ClusterIP`, 'name one with IPv4 among its ipFamilies')
   }
   const found = (spec.ports ?? []).find((one) => (port.name ? one.name === port.name : one.port === port.number))
-  const isTCP = (found?.protocol ?? 'TCP') === 'TCP'
-  if (found === undefined || !isTCP || !isPort(found.port)) {
+  if (found === undefined || !isTCP(found) || !isPort(found.port)) {
     const named = port.name ? JSON.stringify(port.name.slice(0, 63)) : port.number
     return refused(`Service ${key} has no TCP port ${named}`, 'name one of its ports')
   }
@@ -94,4 +93,8 @@ function isLabel(text: string): boolean {
 
 function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 1 && port <= 65_535
+}
+
+function isTCP({ protocol = 'TCP' }: ServicePort): boolean {
+  return protocol === 'TCP'
 }

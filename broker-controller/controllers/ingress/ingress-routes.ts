@@ -108,32 +108,48 @@ function wantedOf(ingress: Ingress, lookup: ServiceLookup, ipv6: boolean) {
   const routeValue = valueReader({ namespace: metadata.namespace ?? '', options, ipv6, lookup, problems, backends })
   const { rules = [], defaultBackend } = spec
   const hosts = new Set<string>()
-  for (const [index, { host = '', http }] of rules.entries()) {
+  for (const [index, rule] of rules.entries()) {
+    const { host = '' } = rule
     if (!isHost(host)) {
       problems.push(unusable(`spec.rules[${index}].host`, 'a host is letters, digits, - and dots'))
       continue
     }
     hosts.add(host)
-    for (const [at, path] of (http?.paths ?? []).entries()) {
-      if (entries.length === mostPaths) {
-        const message = `The Ingress has more than ${mostPaths} paths, and the others are left out: split it`
-        return { wanted: { entries, backends }, problems: [{ reason: 'TooManyPaths', message }, ...problems] }
-      }
-      const place = `spec.rules[${index}].http.paths[${at}]`
-      const route = routeOf(host, path)
-      if (route === undefined) {
-        problems.push(unusable(`${place}.path`, `a path is at most ${longestPath} visible characters of ASCII`))
-      } else entries.push({ ...route, value: routeValue(path.backend, `${place}.backend`) })
-    }
+    if (addPaths(rule, `spec.rules[${index}]`, { entries, problems, routeValue })) continue
+    const message = `The Ingress has more than ${mostPaths} paths, and the others are left out: split it`
+    return { wanted: { entries, backends }, problems: [{ reason: 'TooManyPaths', message }, ...problems] }
   }
   if (defaultBackend !== undefined) {
     const value = routeValue(defaultBackend, 'spec.defaultBackend')
-    for (const host of hosts.size === 0 ? [''] : hosts) {
-      const what = host === '' ? 'The default backend of all requests' : `The default backend of host ${host}`
-      entries.push({ table: 'fallback', key: host || '*', value, what })
-    }
+    entries.push(...[...(hosts.size === 0 ? [''] : hosts)].map((host) => fallbackEntry(host, value)))
   }
   return { wanted: { entries, backends }, problems }
+}
+
+type Rule = NonNullable<NonNullable<Ingress['spec']>['rules']>[number]
+
+type PathsFound = {
+  readonly entries: Entry[]
+  readonly problems: IngressProblem[]
+  readonly routeValue: ReturnType<typeof valueReader>
+}
+
+/** False: the Ingress has too many paths, and those that are left are not added. */
+function addPaths({ host = '', http }: Rule, rule: string, { entries, problems, routeValue }: PathsFound): boolean {
+  for (const [index, path] of (http?.paths ?? []).entries()) {
+    if (entries.length === mostPaths) return false
+    const place = `${rule}.http.paths[${index}]`
+    const route = routeOf(host, path)
+    if (route === undefined) {
+      problems.push(unusable(`${place}.path`, `a path is at most ${longestPath} visible characters of ASCII`))
+    } else entries.push({ ...route, value: routeValue(path.backend, `${place}.backend`) })
+  }
+  return true
+}
+
+function fallbackEntry(host: string, value: string): Entry {
+  const what = host === '' ? 'The default backend of all requests' : `The default backend of host ${host}`
+  return { table: 'fallback', key: host || '*', value, what }
 }
 
 type ValueNeeds = Omit<BackendPlace, 'place'> & {

@@ -72,10 +72,7 @@ export function nodeLinks(settings: LinkSettings): NodeLinks {
         if (link === undefined || (link.lost.size === 0 && link.suspicions.length === 0)) continue
         const before = link.suspicions
         link.suspicions = judgeLink(name, before, link, nowMs, settings)
-        for (const suspicion of [...before, ...link.suspicions]) {
-          if (before.includes(suspicion) && link.suspicions.includes(suspicion)) continue
-          for (const member of suspicion.members.keys()) concerned.add(member)
-        }
+        for (const member of membersOfChanged(before, link.suspicions)) concerned.add(member)
       }
       changed.clear()
       return [...concerned]
@@ -92,4 +89,11 @@ export function nodeLinks(settings: LinkSettings): NodeLinks {
 
 function isSame(a: NodeOnLink, b: NodeOnLink): boolean {
   return a.link === b.link && a.lostMs === b.lostMs && a.isOutOfService === b.isOutOfService
+}
+
+/** Members of suspicions that have begun or ended. */
+function membersOfChanged(before: readonly Suspicion[], now: readonly Suspicion[]): readonly string[] {
+  return [...before, ...now]
+    .filter((one) => !before.includes(one) || !now.includes(one))
+    .flatMap(({ members }) => [...members.keys()])
 }

@@ -48,14 +48,8 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     const pod = present ?? previous
     if (pod === undefined) return
     const key = keyText(pod.metadata)
-    for (const [budget, { selects, pods: counted }] of budgetsOf(pod.metadata.namespace)) {
-      const before = counted.get(key)
-      // Most changes are of statuses, and a selector may be large.
-      const isSame = before !== undefined && present?.metadata.labels === before.metadata.labels
-      if (present !== undefined && (isSame || selects(present))) {
-        counted.set(key, present)
-        if (before === undefined || countsDifferently(present, before)) queue.addAfter(budget, debounceMs)
-      } else if (counted.delete(key)) queue.addAfter(budget, debounceMs)
+    for (const [budget, of] of budgetsOf(pod.metadata.namespace)) {
+      if (countChanges(of, key, present)) queue.addAfter(budget, debounceMs)
     }
   })
   const budgets = informer({ store, clock, log }, 'poddisruptionbudgets', (present, previous) => {
@@ -154,4 +148,14 @@ function selection({ spec }: PodDisruptionBudget): (pod: StoredPod) => boolean {
   if (requirements?.ok !== true) return () => false
   const matches = labelMatcher(requirements.value)
   return ({ metadata }) => matches(metadata.labels)
+}
+
+/** True: the counts of the budget may change with it. */
+function countChanges({ selects, pods }: Selected, key: string, present: StoredPod | undefined): boolean {
+  const before = pods.get(key)
+  // Most changes are of statuses, and a selector may be large.
+  const isSame = before !== undefined && present?.metadata.labels === before.metadata.labels
+  if (present === undefined || !(isSame || selects(present))) return pods.delete(key)
+  pods.set(key, present)
+  return before === undefined || countsDifferently(present, before)
 }

@@ -76,12 +76,15 @@ async function runPodCleanup(
     })
   }
 
-  /** Asked of the store itself at the end of the quarantine, in case the watch is late. */
-  const missingNodes = async (): Promise<ReadonlySet<string>> => {
-    const nowMs = clock.monotonicMs()
+  const noteMissing = (nowMs: number) => {
     const unknown = new Set([...byNode.nodeNames()].filter((name) => nodes.get({ namespace: '', name }) === undefined))
     for (const name of missingSinceMs.keys()) if (!unknown.has(name)) missingSinceMs.delete(name)
     for (const name of unknown) if (!missingSinceMs.has(name)) missingSinceMs.set(name, nowMs)
+  }
+  /** Asked of the store itself at the end of the quarantine, in case the watch is late. */
+  const missingNodes = async (): Promise<ReadonlySet<string>> => {
+    const nowMs = clock.monotonicMs()
+    noteMissing(nowMs)
     const proven = new Set<string>()
     for (const [name, sinceMs] of missingSinceMs) {
       if (nowMs - sinceMs < quarantineMs) continue
