@@ -12,7 +12,7 @@ import { removeOrRewrite } from '../store/rewrite.ts'
 import type { Store } from '../store/store.ts'
 import type { ExtensionContent } from './aggregator/extension-content.ts'
 import type { NamespaceContent, RemainingContent } from './aggregator/namespace-content.ts'
-import { deleteEach } from './handlers/deleting.ts'
+import { type DeletionResult, deleteEach } from './handlers/deleting.ts'
 import type { KindRegistry, KindStrategy } from './handlers/strategy.ts'
 import { deletionStatus } from './namespace-status.ts'
 
@@ -58,11 +58,7 @@ function emptier(needs: NamespaceDeletionNeeds): Controller {
       const others = signal.aborted ? undefined : await needs.extensionContent?.remove(name, signal)
       // What is left was not tried: the next controller goes on.
       if (signal.aborted) return undefined
-      const content = {
-        remaining: [...own.remaining, ...(others?.remaining ?? [])],
-        failures: [...own.failures, ...(others?.failures ?? [])],
-        undiscovered: others?.undiscovered ?? [],
-      }
+      const content = together(own, others)
       const status = deletionStatus(namespace.status, content, rfc3339(needs.clock.wallMs()))
       if (status !== namespace.status) await store.updateStatus('namespaces', { ...namespace, status })
       const failures = [...content.failures, ...content.undiscovered.map((version) => `${version} does not answer`)]
@@ -146,13 +142,30 @@ async function removeKind(
   const failures: unknown[] = []
   const { items } = await store.list(kind.id, namespace)
   for await (const results of deleteEach(kind, items, { options }, { store, clock }, deletedTogether)) {
-    for (const result of results) {
-      if (result.status === 'rejected') {
-        if (!isApiError(result.reason, 'NotFound')) failures.push(result.reason)
-      } else if (!result.value.removed) left.push(result.value.object.metadata.finalizers ?? [])
-    }
+    left.push(...results.flatMap(finalizersLeft))
+    failures.push(...results.flatMap(failureOf))
     if (signal.aborted) break
   }
   if (failures.length > 0) throw failures[0]
   return left
+}
+
+type Deleted = PromiseSettledResult<DeletionResult>
+
+/** None: the object is gone. */
+function finalizersLeft(result: Deleted): readonly (readonly string[])[] {
+  if (result.status === 'rejected' || result.value.removed) return []
+  return [result.value.object.metadata.finalizers ?? []]
+}
+
+function failureOf(result: Deleted): readonly unknown[] {
+  return result.status === 'fulfilled' || isApiError(result.reason, 'NotFound') ? [] : [result.reason]
+}
+
+type Contents = Awaited<ReturnType<typeof removeContents>>
+type ExtensionContents = Awaited<ReturnType<NonNullable<NamespaceDeletionNeeds['extensionContent']>['remove']>>
+
+function together(own: Contents, others: ExtensionContents | undefined) {
+  const { remaining = [], failures = [], undiscovered = [] } = others ?? {}
+  return { remaining: [...own.remaining, ...remaining], failures: [...own.failures, ...failures], undiscovered }
 }

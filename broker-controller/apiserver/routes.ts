@@ -34,21 +34,18 @@ export function routeOf(
   kinds: KindRegistry,
   apiServices?: ApiServices,
 ): ApiRoute {
-  const id = sessionOfPath(path)
-  if (id !== undefined) return method === 'GET' ? { kind: 'session', path, id } : { kind: 'not-allowed', path }
-  const wanted = releaseFileOf(path)
-  if (wanted !== undefined) return method === 'GET' ? { kind: 'release', path, wanted } : { kind: 'not-allowed', path }
-  if (isDashboardPath(path)) return { kind: 'dashboard', path }
-  const segments = path.split('/').filter((segment) => segment !== '')
-  const names = segments.map(decoded)
-  const aggregated = aggregatedRouteOf(method, names, query, apiServices)
-  if (aggregated !== undefined) return aggregated
-  const usage = usageRouteOf(method, names)
-  if (usage !== undefined) return usage === 'not-allowed' ? { kind: usage, path } : usage
-  const component = componentRouteOf(method, names)
-  if (component !== undefined) return component === 'not-allowed' ? { kind: component, path } : component
-  const review = reviewRouteOf(method, names)
-  if (review !== undefined) return review === 'not-allowed' ? { kind: review, path } : review
+  const own = ownRouteOf(method, path)
+  if (own !== undefined) return own
+  const names = path
+    .split('/')
+    .filter((segment) => segment !== '')
+    .map(decoded)
+  const special =
+    aggregatedRouteOf(method, names, query, apiServices) ??
+    usageRouteOf(method, names) ??
+    componentRouteOf(method, names) ??
+    reviewRouteOf(method, names)
+  if (special !== undefined) return special === 'not-allowed' ? { kind: special, path } : special
   const place = placeOf(names, kinds)
   if (place === undefined) return { kind: 'path', verb: pathVerb(method), path: withoutEndSlash(path) }
   const verb = verbOf(method, place.name !== '', query)
@@ -56,6 +53,15 @@ export function routeOf(
   const { depth, ...named } = place
   const isProxy = subresourceOf(place.resource, place.subresource)?.access === 'proxy'
   return { kind: 'resource', verb, ...named, ...(isProxy && { rest: pathBehind(path, depth) }) }
+}
+
+/** What is not of the Kubernetes API. */
+function ownRouteOf(method: string, path: string): ApiRoute | undefined {
+  const id = sessionOfPath(path)
+  if (id !== undefined) return method === 'GET' ? { kind: 'session', path, id } : { kind: 'not-allowed', path }
+  const wanted = releaseFileOf(path)
+  if (wanted !== undefined) return method === 'GET' ? { kind: 'release', path, wanted } : { kind: 'not-allowed', path }
+  return isDashboardPath(path) ? { kind: 'dashboard', path } : undefined
 }
 
 /** What follows so many names of a path, with its slashes. */

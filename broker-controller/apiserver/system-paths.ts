@@ -84,24 +84,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
   }
   switch (path) {
     case '/':
-      return objectAnswer({
-        paths: [
-          ...discoveryPaths(needs),
-          ...healthEndpoints.flatMap((endpoint) => [
-            `/${endpoint}`,
-            ...checksOf(endpoint, needs.readiness).map(({ name }) => `/${endpoint}/${name}`),
-          ]),
-          ...fleetPaths,
-          ...(needs.backups ? [backupsPath] : []),
-          '/metrics',
-          '/metrics/fleet',
-          '/metrics/slis',
-          '/openapi/v2',
-          ...(needs.tokens ? ['/.well-known/openid-configuration', keySetPath] : []),
-          '/openapi/v3',
-          '/version',
-        ].sort(),
-      })
+      return objectAnswer({ paths: pathsOf(needs) })
     case '/version':
       return objectAnswer(versionInfo())
     case '/metrics': {
@@ -118,10 +101,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
     case keySetPath:
       return needs.tokens && jsonText(keySet(needs.tokens.publicKeys()), 'application/jwk-set+json')
     case '/.well-known/openid-configuration':
-      return (
-        needs.tokens &&
-        jsonText(openidConfiguration(`${needs.serverUrl?.() ?? tokenIssuer}${keySetPath}`), 'application/json')
-      )
+      return needs.tokens && openidAnswer(needs)
     default:
       if (path.startsWith('/openapi/')) {
         return openApiAnswer({ path, query, accept, ifNoneMatch }, needs, needs.version)
@@ -129,6 +109,29 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
       if (path.startsWith('/fleet/')) return fleetAnswer({ path, query, host }, needs)
       return discoveryAnswer(path, accept, needs)
   }
+}
+
+function pathsOf(needs: SystemNeeds): readonly string[] {
+  return [
+    ...discoveryPaths(needs),
+    ...healthEndpoints.flatMap((endpoint) => [
+      `/${endpoint}`,
+      ...checksOf(endpoint, needs.readiness).map(({ name }) => `/${endpoint}/${name}`),
+    ]),
+    ...fleetPaths,
+    ...(needs.backups ? [backupsPath] : []),
+    '/metrics',
+    '/metrics/fleet',
+    '/metrics/slis',
+    '/openapi/v2',
+    ...(needs.tokens ? ['/.well-known/openid-configuration', keySetPath] : []),
+    '/openapi/v3',
+    '/version',
+  ].sort()
+}
+
+function openidAnswer({ serverUrl }: SystemNeeds): ApiResponse {
+  return jsonText(openidConfiguration(`${serverUrl?.() ?? tokenIssuer}${keySetPath}`), 'application/json')
 }
 
 /** Folders may have thousands of them. */

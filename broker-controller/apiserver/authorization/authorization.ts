@@ -72,43 +72,57 @@ function mayRequestCertificate({ verb, resource, subresource }: ResourceAttribut
   return verb === 'create' || verb === 'get'
 }
 
+type NodeRule = (node: string, attributes: ResourceAttributes, boundPods: readonly Pod[]) => boolean
+
+/** What a node may do with the objects of a resource. */
+const nodeRules: ReadonlyMap<string, NodeRule> = new Map<string, NodeRule>([
+  ['nodes', nodeObjectAllowed],
+  ['leases', leaseAllowed],
+  ['csinodes', csiNodeAllowed],
+  ['pods', podAllowed],
+  ['secrets', referencedAllowed],
+  ['configmaps', referencedAllowed],
+  ['persistentvolumeclaims', (_, attributes, boundPods) => claimAllowed(attributes, boundPods)],
+  ['serviceaccounts', tokenAllowed],
+  ['events', (_, { verb }) => verb === 'create' || verb === 'update' || verb === 'patch'],
+  ['certificatesigningrequests', (_, attributes) => mayRequestCertificate(attributes)],
+])
+
 function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {
-  const { verb, resource, subresource, namespace, name } = attributes
   // What a node reads of itself it reads on the machine.
-  if (['proxy', 'metrics', 'stats'].includes(subresource)) return false
+  if (['proxy', 'metrics', 'stats'].includes(attributes.subresource)) return false
+  return nodeRules.get(attributes.resource)?.(node, attributes, boundPods) ?? false
+}
+
+function nodeObjectAllowed(node: string, { verb, subresource, name }: ResourceAttributes): boolean {
   const isOwn = name === node
-  switch (resource) {
-    case 'nodes':
-      if (subresource === 'status') return isOwn && isWrite(verb)
-      if (subresource === 'checkpoint') return isOwn && verb === 'create'
-      if (verb === 'create') return true // that it creates itself is decided when the object is read
-      return isOwn && (isRead(verb) || isWrite(verb))
-    case 'leases':
-      if (namespace !== nodeLeaseNamespace) return false
-      return verb === 'create' || (isOwn && (verb === 'get' || isWrite(verb) || verb === 'delete'))
-    case 'csinodes':
-      if (subresource !== '') return false
-      if (verb === 'create') return true // as for nodes
-      return isOwn && (verb === 'get' || isWrite(verb) || verb === 'delete')
-    case 'pods':
-      return podAllowed(node, attributes, boundPods)
-    case 'secrets':
-    case 'configmaps':
-      return (
-        isRead(verb) &&
-        boundPods.some((pod) => pod.metadata.namespace === namespace && needsForPod(pod, resource, name))
-      )
-    case 'persistentvolumeclaims':
-      return claimAllowed(attributes, boundPods)
-    case 'serviceaccounts':
-      return verb === 'create' && subresource === 'token' && boundPods.some((pod) => runsAs(pod, namespace, name))
-    case 'events':
-      return verb === 'create' || verb === 'update' || verb === 'patch'
-    case 'certificatesigningrequests':
-      return mayRequestCertificate(attributes)
-    default:
-      return false
-  }
+  if (subresource === 'status') return isOwn && isWrite(verb)
+  if (subresource === 'checkpoint') return isOwn && verb === 'create'
+  if (verb === 'create') return true // that it creates itself is decided when the object is read
+  return isOwn && (isRead(verb) || isWrite(verb))
+}
+
+function leaseAllowed(node: string, { verb, namespace, name }: ResourceAttributes): boolean {
+  if (namespace !== nodeLeaseNamespace) return false
+  return verb === 'create' || (name === node && (verb === 'get' || isWrite(verb) || verb === 'delete'))
+}
+
+function csiNodeAllowed(node: string, { verb, subresource, name }: ResourceAttributes): boolean {
+  if (subresource !== '') return false
+  if (verb === 'create') return true // as for nodes
+  return name === node && (verb === 'get' || isWrite(verb) || verb === 'delete')
+}
+
+/** What a pod of the node refers to. */
+function referencedAllowed(_: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {
+  const { verb, resource, namespace, name } = attributes
+  const kind = resource === 'secrets' ? 'secrets' : 'configmaps'
+  return isRead(verb) && boundPods.some((pod) => pod.metadata.namespace === namespace && needsForPod(pod, kind, name))
+}
+
+function tokenAllowed(_: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {
+  const { verb, subresource, namespace, name } = attributes
+  return verb === 'create' && subresource === 'token' && boundPods.some((pod) => runsAs(pod, namespace, name))
 }
 
 function podAllowed(node: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {

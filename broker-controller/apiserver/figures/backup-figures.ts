@@ -117,20 +117,19 @@ function scheduledBackups({ volumes: _, nodes, claims, classes, reportOf, nowMs,
     schedules.set(text, found)
     return found
   }
+  const isUnused = ({ metadata }: PersistentVolume, pool: string) => pools.has(pool) && !used.has(metadata.uid ?? '')
+  const rulesOf = (volume: PersistentVolume, claim: string, className = '') =>
+    backupRules({ volume, claim: claimOf.get(claim), storageClass: classOf.get(className) })
   const planOf = (volume: PersistentVolume): ScheduledBackup | undefined => {
     const { metadata, spec, status } = volume
     const pool = poolOfVolume(volume)
     if (pool === undefined || spec?.claimRef === undefined || status?.phase !== 'Bound') return undefined
-    const rules = backupRules({
-      volume,
-      claim: claimOf.get(keyText(spec.claimRef)),
-      storageClass: classOf.get(spec.storageClassName ?? ''),
-    })
+    const rules = rulesOf(volume, keyText(spec.claimRef), spec.storageClassName)
     if (rules === undefined) return undefined
     if ('problem' in rules) return { isValid: false, dueMs: undefined }
     if (rules.schedule === undefined) return undefined
     const last = lastBackupOf(volume)
-    if (last === undefined && pools.has(pool) && !used.has(metadata.uid ?? '')) return undefined
+    if (last === undefined && isUnused(volume, pool)) return undefined
     const read = parsed(rules.schedule)
     if (!read.ok) return { isValid: false, dueMs: undefined }
     const createdMs = Date.parse(metadata.creationTimestamp ?? '')

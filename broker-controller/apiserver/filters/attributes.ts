@@ -66,12 +66,7 @@ function fullAttributes(route: ApiRoute, { method, query }: ApiRequest): Attribu
     const { verb, namespace } = route
     return { kind: 'resource', verb, group, resource, subresource: '', namespace, name: '', fields: new Map() }
   }
-  if (route.kind === 'aggregated' && route.resource !== '') {
-    const isNamed = route.name !== '' && (route.verb === 'list' || route.verb === 'watch')
-    const fields = isNamed ? [['metadata.name', route.name] as const] : []
-    const { verb, group, resource, subresource, namespace, name } = route
-    return { kind: 'resource', verb, group, resource, subresource, namespace, name, fields: new Map(fields) }
-  }
+  if (route.kind === 'aggregated' && route.resource !== '') return aggregatedAttributes(route)
   if (route.kind !== 'resource') return { kind: 'path', verb: method.toLowerCase(), path: route.path }
   const { verb, resource, namespace, subresource } = route
   const fields = route.name === '' ? exactFields(resource, query) : new Map<string, string>()
@@ -89,4 +84,11 @@ function fullAttributes(route: ApiRoute, { method, query }: ApiRequest): Attribu
     name,
     fields,
   }
+}
+
+function aggregatedAttributes(route: Extract<ApiRoute, { readonly kind: 'aggregated' }>): Attributes {
+  const { verb, group, resource, subresource, namespace, name } = route
+  const isNamed = name !== '' && (verb === 'list' || verb === 'watch')
+  const fields = isNamed ? [['metadata.name', name] as const] : []
+  return { kind: 'resource', verb, group, resource, subresource, namespace, name, fields: new Map(fields) }
 }

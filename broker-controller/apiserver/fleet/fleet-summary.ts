@@ -30,32 +30,43 @@ type CountedNode = Pick<Node, 'spec' | 'status'>
 type CountedPod = { readonly status?: Pick<NonNullable<Pod['status']>, 'phase' | 'conditions' | 'containerStatuses'> }
 
 export function fleetSummary(nodes: Iterable<CountedNode>, pods: Iterable<CountedPod>): FleetSummary {
-  const ofNodes = { nodes: 0, nodesReady: 0, nodesNotReady: 0, nodesUnschedulable: 0, nodesUnhealthy: 0 }
+  const [ofNodes, ofPods] = [nodeCounts(nodes), podCounts(pods)]
+  const problems = ofNodes.problems + ofPods.problems
+  return { status: problems === 0 ? 'ok' : 'degraded', problems, ...ofNodes.counts, ...ofPods.counts }
+}
+
+function nodeCounts(nodes: Iterable<CountedNode>) {
+  const counts = { nodes: 0, nodesReady: 0, nodesNotReady: 0, nodesUnschedulable: 0, nodesUnhealthy: 0 }
   let problems = 0
   for (const { spec, status } of nodes) {
     const isReady = hasCondition(status?.conditions, 'Ready')
     const isUnhealthy = healthConditionTypes.some((type) => hasCondition(status?.conditions, type))
-    ofNodes.nodes++
-    if (isReady) ofNodes.nodesReady++
-    else ofNodes.nodesNotReady++
-    if (spec?.unschedulable === true) ofNodes.nodesUnschedulable++
-    if (isUnhealthy) ofNodes.nodesUnhealthy++
+    counts.nodes++
+    if (isReady) counts.nodesReady++
+    else counts.nodesNotReady++
+    if (spec?.unschedulable === true) counts.nodesUnschedulable++
+    if (isUnhealthy) counts.nodesUnhealthy++
     if (!isReady || isUnhealthy) problems++
   }
+  return { counts, problems }
+}
+
+function podCounts(pods: Iterable<CountedPod>) {
   const phases = { podsPending: 0, podsRunning: 0, podsSucceeded: 0, podsFailed: 0, podsUnknown: 0 }
-  const ofPods = { pods: 0, podsNotReady: 0, podsCrashLooping: 0 }
+  const counts = { pods: 0, podsNotReady: 0, podsCrashLooping: 0 }
+  let problems = 0
   for (const { status } of pods) {
     const phase = status?.phase ?? 'Pending'
     const isCrashLooping = (status?.containerStatuses ?? []).some(
       ({ state }) => state?.waiting?.reason === 'CrashLoopBackOff',
     )
-    ofPods.pods++
+    counts.pods++
     phases[`pods${phase}`]++
-    if (phase === 'Running' && !hasCondition(status?.conditions, 'Ready')) ofPods.podsNotReady++
-    if (isCrashLooping) ofPods.podsCrashLooping++
+    if (phase === 'Running' && !hasCondition(status?.conditions, 'Ready')) counts.podsNotReady++
+    if (isCrashLooping) counts.podsCrashLooping++
     if (phase === 'Failed' || isCrashLooping) problems++
   }
-  return { status: problems === 0 ? 'ok' : 'degraded', problems, ...ofNodes, ...ofPods, ...phases }
+  return { counts: { ...counts, ...phases }, problems }
 }
 
 function hasCondition(

@@ -49,15 +49,7 @@ export function* fleetVolumes({
     for (const { uid, usedBytes } of reportOf(metadata.name ?? '')?.volumes ?? []) used.set(uid, usedBytes)
     yield
   }
-  const users = new Map<string, string[]>()
-  for (const pod of pods) {
-    yield
-    if (isFinished(pod)) continue
-    for (const { name } of claimsOfPod(pod)) {
-      const claim = `${pod.metadata.namespace}/${name}`
-      users.set(claim, [...(users.get(claim) ?? []), pod.metadata.name ?? ''])
-    }
-  }
+  const users = yield* usersOf(pods)
   const rows: FleetVolume[] = []
   const counts = new Map<string, number>()
   for (const volume of volumes) {
@@ -76,6 +68,20 @@ export function* fleetVolumes({
     volumes: rows.sort((a, b) => order(a.claim ?? a.volume, b.claim ?? b.volume)),
     trash: trashRows(places, reportOf),
   }
+}
+
+/** The names of the pods that use a claim, by its key. */
+function* usersOf(pods: FleetVolumeFacts['pods']): Generator<void, ReadonlyMap<string, readonly string[]>> {
+  const users = new Map<string, string[]>()
+  for (const pod of pods) {
+    yield
+    if (isFinished(pod)) continue
+    for (const { name } of claimsOfPod(pod)) {
+      const claim = `${pod.metadata.namespace}/${name}`
+      users.set(claim, [...(users.get(claim) ?? []), pod.metadata.name ?? ''])
+    }
+  }
+  return users
 }
 
 /** By the id of the pool: the node that has its label. */
@@ -111,14 +117,20 @@ function volumeRow(volume: PersistentVolume, { place, users, used, copiedBytes }
     volume: name,
     state: deletionTimestamp === undefined ? (volume.status?.phase ?? 'Pending') : 'Terminating',
     ...(storageClassName && { storageClass: storageClassName }),
-    ...(pool !== undefined && { pool }),
-    ...(node !== undefined && { node }),
-    ...(path !== undefined && { path }),
+    ...placeRows(pool, node, path),
     requestedBytes: bytesOf(capacity['storage']),
     ...(usedBytes !== undefined && { usedBytes }),
     ...(move !== undefined && { move }),
     ...backupRows(volume, copiedBytes.get(uid)),
     pods: users.get(claim ?? '') ?? [],
+  }
+}
+
+function placeRows(pool: string | undefined, node: string | undefined, path: string | undefined) {
+  return {
+    ...(pool !== undefined && { pool }),
+    ...(node !== undefined && { node }),
+    ...(path !== undefined && { path }),
   }
 }
 

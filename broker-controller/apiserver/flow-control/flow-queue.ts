@@ -42,6 +42,12 @@ export function flowQueue(
     const others = [...byOwner].filter(([other]) => other !== owner).map(([, some]) => some)
     return isWithinFairShare((byOwner.get(owner) ?? 0) + 1, others, inLevel)
   }
+  const isFull = (line: readonly Waiter[], owner: string) => line.length >= perFlow || !hasRoom(owner)
+  const lineOf = (key: string): Waiter[] => lines.get(key) ?? []
+  const pause = async (waiter: Waiter, ms: number, signal: AbortSignal) => {
+    await clock.sleep(ms, AbortSignal.any([signal, waiter.wake.signal]))
+    waiter.wake = new AbortController()
+  }
   const leave = (key: string, line: Waiter[], waiter: Waiter) => {
     line.splice(line.indexOf(waiter), 1)
     if (line.length === 0) lines.delete(key)
@@ -50,9 +56,9 @@ export function flowQueue(
 
   return {
     async inTurn({ key, owner = key }, attempt, signal) {
-      const line = lines.get(key) ?? []
+      const line = lineOf(key)
       let last = line.length === 0 ? attempt() : behindOthers
-      if (last.ok || last.reason === 'watches' || line.length >= perFlow || !hasRoom(owner)) return last
+      if (last.ok || last.reason === 'watches' || isFull(line, owner)) return last
       const waiter: Waiter = { wake: new AbortController() }
       lines.set(key, line)
       line.push(waiter)
@@ -61,10 +67,8 @@ export function flowQueue(
       try {
         while (!last.ok && !signal.aborted && clock.monotonicMs() < endMs) {
           const leftMs = endMs - clock.monotonicMs()
-          const pauseMs = line[0] === waiter ? Math.min(leftMs, last.waitMs) : leftMs
-          await clock.sleep(pauseMs, AbortSignal.any([signal, waiter.wake.signal]))
-          waiter.wake = new AbortController()
-          if (line[0] === waiter && !signal.aborted) last = attempt()
+          await pause(waiter, pauseOf(line[0] === waiter, leftMs, last.waitMs), signal)
+          if (!signal.aborted && line[0] === waiter) last = attempt()
         }
         return last
       } finally {
@@ -81,3 +85,8 @@ export function flowQueue(
 const behindOthers = { ok: false, reason: 'rate', waitMs: 1000 } as const
 /** Without a reason each abort would make an exception with its stack. */
 const woken = 'woken'
+
+/** Only the first one tries before the end: the others are woken when it leaves. */
+function pauseOf(isFirst: boolean, leftMs: number, waitMs: number): number {
+  return isFirst ? Math.min(leftMs, waitMs) : leftMs
+}

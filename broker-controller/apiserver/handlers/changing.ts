@@ -52,6 +52,44 @@ import { type RequestWebhooks, webhooksOf } from './webhook-gate.ts'
 const waitsMs = [10, 20, 40, 80, 160]
 
 export async function changeObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
+  const { route } = request
+  const change = await changeOf(request, needs)
+  for (let failures = 0; ; failures++) {
+    await change.pause()
+    const present = await needs.store.get(route.resource.id, keyOfRoute(route))
+    if (present === undefined && !change.mayCreate) throw notFound(route.resource, route.name)
+    const wanted = change.wantedFrom(present && shownForm(route.resource, present))
+    const write = await (present === undefined ? creation(change, wanted) : update(change, present, wanted))
+    try {
+      return await write()
+    } catch (error) {
+      // A client that named the version is refused on the next reading; for any other the change is repeated.
+      const waitMs = isOvertaken(error, present) ? waitsMs[failures] : undefined
+      if (waitMs === undefined) throw error
+      await needs.clock.sleep(waitMs, request.signal)
+    }
+  }
+}
+
+/** Another writer was faster. */
+function isOvertaken(error: unknown, present: AnyStored | undefined): boolean {
+  return isApiError(error, present === undefined ? 'AlreadyExists' : 'Conflict')
+}
+
+/** What is the same each time the change is tried. */
+type Attempts = {
+  readonly request: ResourceRequest
+  readonly needs: ResourceNeeds
+  /** An apply creates the object that is not there. */
+  readonly mayCreate: boolean
+  readonly wantedFrom: (present: AnyObject | undefined) => Wanted
+  readonly webhooks: RequestWebhooks | undefined
+  readonly options: ReturnType<typeof representationOptions>
+  readonly dryRun: boolean
+  readonly pause: () => Promise<void>
+}
+
+async function changeOf(request: ResourceRequest, needs: ResourceNeeds): Promise<Attempts> {
   const { route, query } = request
   const pause = pauses(needs.clock)
   const options = representationOptions(request, needs)
@@ -59,44 +97,52 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
   const isApply = route.verb === 'patch' && patchForm(request.contentType) === 'apply'
   const wantedFrom = isApply ? await readApply(request, needs) : await readChange(request, needs)
   const webhooks = await webhooksOf(request, needs.webhooks, 'UPDATE', dryRun)
-  for (let failures = 0; ; failures++) {
-    await pause()
-    const present = await needs.store.get(route.resource.id, keyOfRoute(route))
-    if (present === undefined && (!isApply || route.subresource !== '')) throw notFound(route.resource, route.name)
-    const { value: given, warnings, managers } = wantedFrom(present && shownForm(route.resource, present))
-    if (present === undefined) await permitCreation(request, needs, given)
-    else refuseOther(request, given, present)
-    const value = webhooks && present ? await mutated(webhooks, request, given, present) : given
-    await pause()
-    const next = present && (await changed(request, present, storedPart(route, present, value), managers, needs))
-    try {
-      if (present === undefined || next === undefined) {
-        refuseOtherName(request, value)
-        const made = await makeObject(request, needs, value, () => managers)
-        return objectAnswer(represent(route.resource, made.object, options), 201, [...warnings, ...made.warnings])
-      }
-      await refuseLengthyProblems(route.resource, next, present, needs)
-      await route.resource.admitUpdate?.(next, needs, {
-        old: present,
-        requester: request.identity,
-        subresource: route.subresource,
-      })
-      const secured = await podSecurityWarnings(request, next, present, needs)
-      await webhooks?.validate(shownPart(route, next), shownPart(route, present))
-      await pause() // Others may change the object meanwhile: it is written only onto what was read.
-      const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
-      const result = await (route.subresource === '' ? writeBy(route.resource, next, present, needs, put) : put(next))
-      const own = route.subresource === '' ? route.resource.warningsOnUpdate?.(present, next) : undefined
-      const all = [...warnings, ...(own ?? []), ...secured, ...(webhooks?.warnings ?? [])]
-      return objectAnswer(representPart(route, result, options), 200, all)
-    } catch (error) {
-      // A client that named the version is refused on the next reading; for any other the change is repeated.
-      const waitMs = waitsMs[failures]
-      const isRepeated = isApiError(error, present === undefined ? 'AlreadyExists' : 'Conflict')
-      if (!isRepeated || waitMs === undefined) throw error
-      await needs.clock.sleep(waitMs, request.signal)
-    }
+  const mayCreate = isApply && route.subresource === ''
+  return { request, needs, mayCreate, wantedFrom, webhooks, options, dryRun, pause }
+}
+
+type Write = () => Promise<ApiResponse>
+
+async function creation({ request, needs, options, pause }: Attempts, wanted: Wanted): Promise<Write> {
+  const { value, warnings, managers } = wanted
+  const { resource } = request.route
+  await permitCreation(request, needs, value)
+  await pause()
+  return async () => {
+    refuseOtherName(request, value)
+    const made = await makeObject(request, needs, value, () => managers)
+    return objectAnswer(represent(resource, made.object, options), 201, [...warnings, ...made.warnings])
   }
+}
+
+async function update(change: Attempts, present: AnyStored, wanted: Wanted): Promise<Write> {
+  const { request, needs, webhooks, pause } = change
+  const { value: given, warnings, managers } = wanted
+  refuseOther(request, given, present)
+  const value = webhooks ? await mutated(webhooks, request, given, present) : given
+  await pause()
+  const next = await changed(request, present, storedPart(request.route, present, value), managers, needs)
+  return () => writeChange(change, present, next, warnings)
+}
+
+async function writeChange(
+  { request, needs, webhooks, options, dryRun, pause }: Attempts,
+  present: AnyStored,
+  next: AnyObject,
+  warnings: readonly string[],
+): Promise<ApiResponse> {
+  const { route } = request
+  const { resource, subresource } = route
+  await refuseLengthyProblems(resource, next, present, needs)
+  await resource.admitUpdate?.(next, needs, { old: present, requester: request.identity, subresource })
+  const secured = await podSecurityWarnings(request, next, present, needs)
+  await webhooks?.validate(shownPart(route, next), shownPart(route, present))
+  await pause() // Others may change the object meanwhile: it is written only onto what was read.
+  const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
+  const result = await (subresource === '' ? writeBy(resource, next, present, needs, put) : put(next))
+  const own = subresource === '' ? resource.warningsOnUpdate?.(present, next) : undefined
+  const all = [...warnings, ...(own ?? []), ...secured, ...(webhooks?.warnings ?? [])]
+  return objectAnswer(representPart(route, result, options), 200, all)
 }
 
 /** An update, or a patch of what is there. */

@@ -1,7 +1,7 @@
 /** delete and deletecollection: what goes at once, what is only marked, what may not go. */
 import { conflict, isApiError, notFound } from '../../../api/api-error.ts'
 import { type DeleteOptions, DeleteOptionsSchema } from '../../../api/deletion/delete-options.ts'
-import { dependentsFinalizers, planDeletion } from '../../../api/deletion/object-deletion.ts'
+import { type Deletion, dependentsFinalizers, planDeletion } from '../../../api/deletion/object-deletion.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { invalid, invalidObject } from '../../../api/problem.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -43,23 +43,37 @@ export async function deleteOne(
   for (let failures = 0; ; failures++) {
     const present = await store.get(kind.id, key)
     if (present === undefined) throw notFound(kind, key.name)
-    const { uid, resourceVersion } = present.metadata
     refuseOther(kind, present, options)
     await admit?.(present)
     const terms = { ...options, ...defaultPolicy(kind, present, options), nowMs: clock.wallMs() }
     const plan = planDeletion(change(present), terms)
     try {
-      if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
-      if (plan.remove) await kind.beforeRemoval?.(key.name, { store, clock })
-      if (plan.remove) return { removed: true, object: await store.delete(kind.id, key, { uid, resourceVersion }) }
-      // The same if nothing is new: writing the present object changes nothing.
-      return { removed: false, object: await store.update(kind.id, plan.object) }
+      if (dryRun) return foreseen(present, plan)
+      return await carryOut(kind, key, present, plan, { store, clock })
     } catch (error) {
-      const waitMs = waitsMs[failures]
-      if (!isApiError(error, 'Conflict') || waitMs === undefined) throw error
+      const waitMs = isApiError(error, 'Conflict') ? waitsMs[failures] : undefined
+      if (waitMs === undefined) throw error
       await clock.sleep(waitMs)
     }
   }
+}
+
+function foreseen(present: AnyStored, plan: Deletion): DeletionResult {
+  return plan.remove ? { removed: true, object: present } : { removed: false, object: plan.object }
+}
+
+async function carryOut(
+  kind: KindStrategy,
+  key: ObjectKey,
+  present: AnyStored,
+  plan: Deletion,
+  { store, clock }: DeletionNeeds,
+): Promise<DeletionResult> {
+  // The same if nothing is new: writing the present object changes nothing.
+  if (!plan.remove) return { removed: false, object: await store.update(kind.id, plan.object) }
+  const { uid, resourceVersion } = present.metadata
+  await kind.beforeRemoval?.(key.name, { store, clock })
+  return { removed: true, object: await store.delete(kind.id, key, { uid, resourceVersion }) }
 }
 
 /** For who names no policy, and whose dependents stay (deleteOptionWarnings in pkg/registry/batch/job/storage). */

@@ -75,26 +75,20 @@ async function* lines(
   signal: AbortSignal,
   wake: WakeUp,
 ): AsyncGenerator<Uint8Array> {
-  const { namespace, from, matches, shown, bookmark } = options
+  const { shown, bookmark } = options
   let first = true
   const lineOf = ({ type, object }: VisibleEvent) => {
     const bytes = eventLine(type, shown(object, first))
     first = false
     return bytes
   }
-  let seen = from ?? ''
-  if (from === undefined) {
-    const { items, resourceVersion } = await store.list(resource, namespace)
-    seen = resourceVersion
-    for (const object of items.filter(matches)) yield lineOf({ type: 'ADDED', object })
-    const annotations = { 'k8s.io/initial-events-end': 'true' }
-    if (options.markInitialEnd) yield eventLine('BOOKMARK', bookmark({ resourceVersion: seen, annotations }))
-  }
-  const isHere = (object: AnyStored) =>
-    (namespace === undefined || object.metadata.namespace === namespace) && matches(object)
+  const start = await startOf(store, resource, options)
+  let seen = start.version
+  for (const object of start.items) yield lineOf({ type: 'ADDED', object })
+  yield* start.marks
+  const isHere = isVisible(options)
   const cursor = store.changes(resource, seen)
-  const bookmarks = options.bookmarks ? ticks(clock, signal, wake) : undefined
-  let noted = seen
+  const bookmarks = bookmarksOf({ store, clock }, resource, options, { seen, signal, wake })
   let hidden = 0
   while (!signal.aborted) {
     const change = cursor.next()
@@ -103,17 +97,36 @@ async function* lines(
       const visible = transition(change, isHere)
       if (visible !== undefined) yield lineOf(visible)
       else if (++hidden % hiddenAtOnce === 0) await setImmediate()
-    } else if (bookmarks?.isDue() && !cursor.isBehind) {
-      // Noted one tick ago, and nothing has been waiting since: no change up to there is still to come.
-      if (Number(noted) > Number(seen)) seen = noted
+    } else if (bookmarks.isDue(cursor)) {
+      seen = bookmarks.reached(seen)
       yield eventLine('BOOKMARK', bookmark({ resourceVersion: seen }))
-      noted = await store.version(resource)
-      bookmarks.plan()
-    } else {
-      if (cursor.ended) return
-      await wake.when(cursor)
-    }
+      await bookmarks.plan()
+    } else if (cursor.ended) return
+    else await wake.when(cursor)
   }
+}
+
+type WatchStart = {
+  readonly version: string
+  readonly items: readonly AnyStored[]
+  readonly marks: readonly Uint8Array[]
+}
+
+/** The objects that are there, for a watch without a version. `marks`: what follows them. */
+async function startOf(
+  store: Store,
+  resource: ResourceName,
+  { from, namespace, matches, markInitialEnd, bookmark }: WatchOptions,
+): Promise<WatchStart> {
+  if (from !== undefined) return { version: from, items: [], marks: [] }
+  const { items, resourceVersion } = await store.list(resource, namespace)
+  const annotations = { 'k8s.io/initial-events-end': 'true' }
+  const marks = markInitialEnd ? [eventLine('BOOKMARK', bookmark({ resourceVersion, annotations }))] : []
+  return { version: resourceVersion, items: items.filter(matches), marks }
+}
+
+function isVisible({ namespace, matches }: WatchOptions): (object: AnyStored) => boolean {
+  return (object) => (namespace === undefined || object.metadata.namespace === namespace) && matches(object)
 }
 
 export type VisibleEvent = { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: AnyStored }
@@ -160,16 +173,38 @@ function wakeUp(): WakeUp {
   }
 }
 
-/** Due a minute after `plan`; it wakes the watch. */
-function ticks(clock: Clock, signal: AbortSignal, wake: WakeUp) {
+type Bookmarks = {
+  isDue(cursor: Pick<ChangeCursor<unknown>, 'isBehind'>): boolean
+  /** The version that the watch has reached: `seen`, or the one noted when this bookmark was planned. */
+  reached(seen: string): string
+  /** The next one is due a minute later; it wakes the watch. */
+  plan(): Promise<void>
+}
+
+/** None is due for a watch that asks for none. */
+function bookmarksOf(
+  { store, clock }: WatchNeeds,
+  resource: ResourceName,
+  { bookmarks }: WatchOptions,
+  { seen, signal, wake }: { readonly seen: string; readonly signal: AbortSignal; readonly wake: WakeUp },
+): Bookmarks {
+  let noted = seen
   let due = false
-  const plan = () => {
+  const wait = () => {
     due = false
     void clock.sleep(bookmarkEveryMs, signal).then(() => {
       due = true
       wake.now()
     })
   }
-  plan()
-  return { isDue: () => due, plan }
+  if (bookmarks) wait()
+  return {
+    isDue: (cursor) => due && !cursor.isBehind,
+    // Noted one tick ago, and nothing has been waiting since: no change up to there is still to come.
+    reached: (version) => (Number(noted) > Number(version) ? noted : version),
+    async plan() {
+      noted = await store.version(resource)
+      wait()
+    },
+  }
 }

@@ -29,40 +29,17 @@ export async function writeAnswer(
   if (outgoing.destroyed) return
   outgoing.setHeader('Cache-Control', 'no-cache, private')
   switch (answer.kind) {
-    case 'object': {
-      outgoing.setHeader(
-        'Content-Type',
-        answer.contentType ?? (answer.encoding === 'yaml' ? 'application/yaml' : 'application/json'),
-      )
-      if (answer.warnings && answer.warnings.length > 0) outgoing.setHeader('Warning', warningHeaders(answer.warnings))
-      if (answer.retryAfterSeconds) outgoing.setHeader('Retry-After', String(answer.retryAfterSeconds))
-      const content =
-        answer.encoding === 'yaml'
-          ? { pieces: yamlPieces(answer.body), end: '' }
-          : { pieces: jsonPieces(answer.body, pieceLength), end: '\n' }
-      return writePieces(outgoing, answer.code, content, headOnly, signal, slow)
-    }
+    case 'object':
+      return writeObject(answer, headOnly, outgoing, signal, slow)
     case 'text':
       outgoing.setHeader('Content-Type', answer.contentType)
       return finish(outgoing, answer.code, answer.text, headOnly, signal, slow)
-    case 'document': {
-      outgoing.setHeader('Content-Type', answer.contentType)
-      outgoing.setHeader('ETag', answer.etag)
-      outgoing.setHeader('Vary', 'Accept')
-      if (answer.isImmutable) outgoing.setHeader('Cache-Control', `public, immutable, max-age=${yearSeconds}`)
-      if (answer.code === 200) return finish(outgoing, 200, answer.bytes, headOnly, signal, slow)
-      outgoing.writeHead(answer.code)
-      outgoing.end()
-      return
-    }
+    case 'document':
+      return writeDocument(answer, headOnly, outgoing, signal, slow)
     case 'plain':
       for (const [name, value] of Object.entries(answer.headers)) outgoing.setHeader(name, value)
-      if (answer.code !== 204 && answer.code !== 304) {
-        return finish(outgoing, answer.code, answer.bytes, headOnly, signal, slow)
-      }
-      outgoing.writeHead(answer.code)
-      outgoing.end()
-      return
+      if (answer.code === 204 || answer.code === 304) return endWithout(outgoing, answer.code)
+      return finish(outgoing, answer.code, answer.bytes, headOnly, signal, slow)
     case 'pieces':
     case 'stream':
       outgoing.setHeader('Content-Type', answer.kind === 'pieces' ? answer.contentType : 'application/json')
@@ -86,15 +63,63 @@ export async function writeAnswer(
       outgoing.end()
       return
     case 'proxied':
-      outgoing.writeHead(answer.code, answer.reason, [...answer.headers])
-      outgoing.flushHeaders()
-      if (headOnly) closePieces(answer.pieces)
-      else await writeFlow(answer.pieces, outgoing, signal)
-      outgoing.end()
-      return
+      return writeProxied(answer, headOnly, outgoing, signal)
     case 'connection':
       throw new Error('A connection that was not asked for cannot be taken over')
   }
+}
+
+type AnswerOf<Kind extends ApiResponse['kind']> = Extract<ApiResponse, { readonly kind: Kind }>
+
+function writeObject(
+  answer: AnswerOf<'object'>,
+  headOnly: boolean,
+  outgoing: Outgoing,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  const isYaml = answer.encoding === 'yaml'
+  outgoing.setHeader('Content-Type', answer.contentType ?? (isYaml ? 'application/yaml' : 'application/json'))
+  if (answer.warnings && answer.warnings.length > 0) outgoing.setHeader('Warning', warningHeaders(answer.warnings))
+  if (answer.retryAfterSeconds) outgoing.setHeader('Retry-After', String(answer.retryAfterSeconds))
+  const content = isYaml
+    ? { pieces: yamlPieces(answer.body), end: '' }
+    : { pieces: jsonPieces(answer.body, pieceLength), end: '\n' }
+  return writePieces(outgoing, answer.code, content, headOnly, signal, slow)
+}
+
+async function writeDocument(
+  answer: AnswerOf<'document'>,
+  headOnly: boolean,
+  outgoing: Outgoing,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  outgoing.setHeader('Content-Type', answer.contentType)
+  outgoing.setHeader('ETag', answer.etag)
+  outgoing.setHeader('Vary', 'Accept')
+  if (answer.isImmutable) outgoing.setHeader('Cache-Control', `public, immutable, max-age=${yearSeconds}`)
+  if (answer.code === 200) return finish(outgoing, 200, answer.bytes, headOnly, signal, slow)
+  endWithout(outgoing, answer.code)
+}
+
+async function writeProxied(
+  answer: AnswerOf<'proxied'>,
+  headOnly: boolean,
+  outgoing: Outgoing,
+  signal: AbortSignal,
+): Promise<void> {
+  outgoing.writeHead(answer.code, answer.reason, [...answer.headers])
+  outgoing.flushHeaders()
+  if (headOnly) closePieces(answer.pieces)
+  else await writeFlow(answer.pieces, outgoing, signal)
+  outgoing.end()
+}
+
+/** An answer whose code allows no body. */
+function endWithout(outgoing: Outgoing, code: number): void {
+  outgoing.writeHead(code)
+  outgoing.end()
 }
 
 /**
@@ -151,6 +176,17 @@ function drained(outgoing: Outgoing, signal: AbortSignal): Promise<void> {
   })
 }
 
+async function writeLength(outgoing: Outgoing, code: number, pieces: Iterable<string>, end: string): Promise<void> {
+  let length = Buffer.byteLength(end)
+  for (const piece of pieces) {
+    length += Buffer.byteLength(piece)
+    await setImmediate()
+    if (outgoing.destroyed) return
+  }
+  outgoing.writeHead(code, { 'Content-Length': length })
+  outgoing.end()
+}
+
 /** A long list is serialised piece by piece, each when the one before was taken: other requests have their turn in between. */
 async function writePieces(
   outgoing: Outgoing,
@@ -160,17 +196,7 @@ async function writePieces(
   signal: AbortSignal,
   slow: SlowReaders,
 ): Promise<void> {
-  if (headOnly) {
-    let length = Buffer.byteLength(end)
-    for (const piece of pieces) {
-      length += Buffer.byteLength(piece)
-      await setImmediate()
-      if (outgoing.destroyed) return
-    }
-    outgoing.writeHead(code, { 'Content-Length': length })
-    outgoing.end()
-    return
-  }
+  if (headOnly) return writeLength(outgoing, code, pieces, end)
   let last: string | undefined
   for (const piece of pieces) {
     if (last !== undefined) {

@@ -83,12 +83,11 @@ export async function httpExchange(
     admission = answered.admission
     held = answered.held
     endings = [answered.sessionEnded, admission?.displaced, held?.lost].filter((one) => one !== undefined)
-    for (const ending of endings) ending.addEventListener('abort', leave, { once: true })
-    if (endings.some(({ aborted }) => aborted)) leave()
-    if (answer.kind !== 'proxied' && answer.kind !== 'connection') messages.dropBody?.()
-    const isWatch = ['stream', 'flow', 'file', 'connection', 'proxied'].includes(answer.kind)
+    leaveWith(endings, leave)
+    if (!readsBody(answer)) messages.dropBody?.()
+    const isWatch = lasts(answer)
     if (closeConnection !== undefined && isRefusedStranger(answered)) closeConnection()
-    const code = 'code' in answer ? answer.code : answer.kind === 'connection' ? 101 : 200
+    const code = codeOf(answer)
     const audit = auditing(incoming, outgoing, answered, { receivedMs, startedMs, code }, requests)
     if (answer.kind === 'connection') audit?.(true)
     if (isWatch) counters.watches.inc()
@@ -117,6 +116,25 @@ export async function httpExchange(
     for (const ending of endings) ending.removeEventListener('abort', leave)
     closing.removeEventListener('abort', leave)
   }
+}
+
+function leaveWith(endings: readonly AbortSignal[], leave: () => void): void {
+  for (const ending of endings) ending.addEventListener('abort', leave, { once: true })
+  if (endings.some(({ aborted }) => aborted)) leave()
+}
+
+function codeOf(answer: ApiResponse): number {
+  if ('code' in answer) return answer.code
+  return answer.kind === 'connection' ? 101 : 200
+}
+
+/** Its body is passed on while it is answered. */
+function readsBody({ kind }: ApiResponse): boolean {
+  return kind === 'proxied' || kind === 'connection'
+}
+
+function lasts({ kind }: ApiResponse): boolean {
+  return ['stream', 'flow', 'file', 'connection', 'proxied'].includes(kind)
 }
 
 /**

@@ -160,47 +160,15 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 
 /** What a request needs to be answered, the same for all of them. */
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
-  const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
-  const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
-  const { tokens, serverUrl, quotas, podSecurity, webhooks, conversions, audit, dashboard, replica, addressRules } =
-    needs
-  const { apiServices, extensions, extensionProxy } = needs
+  const { registry, tls: _, host: __, port: ___, isOurs: ____, connectionLimits, connectionTimes, ...rest } = needs
+  const { readiness = [], random = Math.random, services = serviceNetwork(), flowLimits, ...shared } = rest
+  const { store, clock, lapsedWindowMs = 0 } = shared
   const checks = [checkWithin('store', () => store.version(), clock, healthMs), ...readiness]
   return {
-    store,
-    kinds,
-    access,
-    events,
-    usage,
-    clock,
-    log,
+    ...shared,
     random,
-    services: needs.services ?? serviceNetwork(),
-    version,
+    services,
     parseYaml: parseYamlBody,
-    commonNameOf,
-    ...(addressRules && { addressRules }),
-    ...(apiServices && { apiServices }),
-    ...(extensions && { extensions }),
-    ...(extensionProxy && { extensionProxy }),
-    ...(tokens && { tokens }),
-    ...(serverUrl && { serverUrl }),
-    ...(needs.storage && { storage: needs.storage }),
-    ...(needs.backups && { backups: needs.backups }),
-    ...(needs.releases && { releases: needs.releases }),
-    ...(needs.backups && { backups: needs.backups }),
-    ...(origin && { origin }),
-    ...(checkpoints && { checkpoints }),
-    ...(needs.contentProver && { contentProver: needs.contentProver }),
-    ...(sessions && { sessions }),
-    ...(quotas && { quotas }),
-    ...(podSecurity && { podSecurity }),
-    ...(webhooks && { webhooks }),
-    ...(conversions && { conversions }),
-    ...(revocations && { revocations }),
-    ...(audit && { audit }),
-    ...(dashboard && { dashboard }),
-    ...(replica && { replica }),
     lapsedWindowMs,
     limited,
     flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: flowLog }),

@@ -124,15 +124,13 @@ function decide(present: Data, { delivered, digest, isProven, node, hasAssigned,
   // Equal content gives access to the object, so a node must not find it by trying: its first content counts.
   if (nodeNames(present.metadata.annotations?.[rejectedFromAnnotation]).includes(rejection(node, store)))
     return { step: 'refuse', others }
+  const isNowProven = isProven && isUnproven(present)
   if (contentDigest(present) === digest) {
     const isNeeded = !others.includes(node) && !(others.length === 0 && hasAssigned)
-    const isNowProven = isProven && isUnproven(present)
-    if (!isNeeded && !isNowProven) return { step: 'keep' }
-    const known = isNeeded ? withDeliverer(present, node, digest) : present
-    return { step: 'write', object: isNowProven ? without(known, unprovenFromAnnotation) : known }
+    return confirmed(present, { node, digest, isNeeded, isNowProven })
   }
   if (others.length === 1 && others[0] === node) return { step: 'keep' }
-  if (isProven && isUnproven(present)) {
+  if (isNowProven) {
     const rejected = others.reduce(
       (object, other) => withNode(object, rejectedFromAnnotation, rejection(other, store)),
       without(present, unprovenFromAnnotation, contestedByAnnotation, learntFromAnnotation),
@@ -144,6 +142,21 @@ function decide(present: Data, { delivered, digest, isProven, node, hasAssigned,
   // What no controller has sent does not put in doubt what one has sent.
   const isInDoubt = others.length > 0 && (isProven || isUnproven(present))
   return { step: 'refuse', others, object: isInDoubt ? withNode(rejected, contestedByAnnotation, node) : rejected }
+}
+
+type Confirmation = {
+  readonly node: string
+  readonly digest: string
+  /** The node is noted as one that delivers it. */
+  readonly isNeeded: boolean
+  readonly isNowProven: boolean
+}
+
+/** The node delivers the same content. */
+function confirmed(present: Data, { node, digest, isNeeded, isNowProven }: Confirmation): Decision {
+  if (!isNeeded && !isNowProven) return { step: 'keep' }
+  const known = isNeeded ? withDeliverer(present, node, digest) : present
+  return { step: 'write', object: isNowProven ? without(known, unprovenFromAnnotation) : known }
 }
 
 function rejection(node: string, store: string): string {

@@ -17,12 +17,13 @@ export function typedProblems(schema: TSchema, value: unknown): readonly string[
     if (problems.length >= mostProblems || typeof inner !== 'object' || inner === null) return
     const keywords = keywordsOf(of)
     if (Array.isArray(inner)) walkItems(of, keywords, inner, path)
-    else if (isObject(inner)) {
-      for (const [name, field] of Object.entries(inner)) {
-        const next = fieldOfKeywords(keywords, name)
-        if (next === undefined) note(`${path}.${name}`, 'field not declared in schema')
-        else if (next !== 'anything') walk(next, field, `${path}.${name}`)
-      }
+    else if (isObject(inner)) walkFields(keywords, inner, path)
+  }
+  const walkFields = (keywords: Keywords, fields: { readonly [name: string]: unknown }, path: string) => {
+    for (const [name, field] of Object.entries(fields)) {
+      const next = fieldOfKeywords(keywords, name)
+      if (next === undefined) note(`${path}.${name}`, 'field not declared in schema')
+      else if (next !== 'anything') walk(next, field, `${path}.${name}`)
     }
   }
   const walkItems = (of: TSchema, { items }: Keywords, list: readonly unknown[], path: string) => {
@@ -32,10 +33,13 @@ export function typedProblems(schema: TSchema, value: unknown): readonly string[
       for (const [index, item] of list.entries()) walk(items, item, `${path}[${index}]`)
       return
     }
+    walkElements(items, shape, list, path)
+  }
+  const walkElements = (items: TSchema, { elementOf, keys }: Keyed, list: readonly unknown[], path: string) => {
     for (const [index, item] of list.entries()) {
-      if (shape.elementOf(item) === undefined) note(path, `element ${index}: ${unidentified(item, shape.keys)}`)
+      if (elementOf(item) === undefined) note(path, `element ${index}: ${unidentified(item, keys)}`)
     }
-    for (const [element, item] of itemsByElement(list, shape.elementOf)) {
+    for (const [element, item] of itemsByElement(list, elementOf)) {
       const text = clipped(elementText(element), longestPath)
       if (item instanceof Duplicates) note(path, `duplicate entries for key ${text}`)
       else walk(items, item, `${path}${text}`)
@@ -66,3 +70,5 @@ export function problemLines(problems: readonly string[]): string {
     ? only
     : ['errors:', ...problems.map((one) => `  ${one}`)].join('\n')
 }
+
+type Keyed = Extract<ReturnType<typeof shapeOf>, { readonly shape: 'items' }>

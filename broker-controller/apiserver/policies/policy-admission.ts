@@ -23,7 +23,13 @@ import { type ConvertedForms, formOf, type ReviewedForm } from '../webhooks/webh
 import type { MatchFacts } from '../webhooks/webhook-match.ts'
 import { type CompiledPolicy, compilePolicy, expressionsOf } from './compiled-policy.ts'
 import { namespaceFacts } from './namespace-facts.ts'
-import { failedJudgement, type JudgementInput, type PolicyJudgement, policyJudgement } from './policy-judgement.ts'
+import {
+  failedJudgement,
+  type JudgementInput,
+  type PolicyDenial,
+  type PolicyJudgement,
+  policyJudgement,
+} from './policy-judgement.ts'
 import { isExemptFromPolicies, matchedForm, mayMatch } from './policy-match.ts'
 import { paramStrategy, paramsOf } from './policy-params.ts'
 import { PolicyTrail, policyChecks } from './policy-trail.ts'
@@ -144,35 +150,55 @@ async function deniedBy(
   const fails = spec.failurePolicy !== 'Ignore'
   const kind = paramStrategy(spec.paramKind, needs)
   if (typeof kind === 'string') return fails ? [{ policy, message: `failed to configure policy: ${kind}` }] : []
+  let form: Promise<ReviewedForm | string> | undefined
+  const formOnce = () => {
+    form ??= policyForm(write, resource, needs.conversions)
+    return form
+  }
   const denials: Denial[] = []
-  let form: ReviewedForm | string | undefined
   for (const binding of bindings) {
-    const { matchResources, paramRef } = binding.spec ?? {}
-    if (matchResources !== undefined && matchedForm(matchResources, write, facts, others) === undefined) continue
-    const params = await paramsOf(kind, paramRef, namespaceOf(write), needs)
-    if (typeof params === 'string') {
-      if (fails) denials.push({ policy, binding, message: `failed to configure binding: ${params}` })
-      continue
-    }
-    form ??= await policyForm(write, resource, needs.conversions)
-    if (typeof form === 'string') {
-      if (fails) denials.push({ policy, binding, message: `failed to configure binding: ${form}` })
-      continue
-    }
-    for (const param of params) {
-      await judged.work.pause()
-      const isAffordable = judged.work.steps > 0
-      const judgement = isAffordable
-        ? await policyJudgement(inputOf(spec, await compiled(policy), judged, form, param))
-        : failedJudgement(spec, outOfBudget)
-      denials.push(...followed(policy, binding, judgement, judged.trail))
-      if (!isAffordable) break
-    }
+    denials.push(...(await deniedByBinding({ policy, binding, kind, formOnce }, judged, needs, compiled)))
   }
   return denials
 }
 
-/** The write as the policy sees it, or why it cannot be converted. */
+type BoundOnce = {
+  readonly policy: Policy
+  readonly binding: Binding
+  readonly kind: KindStrategy | undefined
+  /** The object in the version of the policy, converted when the first binding needs it. */
+  readonly formOnce: () => Promise<ReviewedForm | string>
+}
+
+async function deniedByBinding(
+  { policy, binding, kind, formOnce }: BoundOnce,
+  judged: Judged,
+  needs: PolicyAdmissionNeeds,
+  compiled: (policy: Policy) => Promise<CompiledPolicy>,
+): Promise<readonly Denial[]> {
+  const { write, facts, others } = judged
+  const { spec = {} } = policy
+  const { matchResources, paramRef } = binding.spec ?? {}
+  if (matchResources !== undefined && matchedForm(matchResources, write, facts, others) === undefined) return []
+  const misconfigured = (why: string): readonly Denial[] =>
+    spec.failurePolicy === 'Ignore' ? [] : [{ policy, binding, message: `failed to configure binding: ${why}` }]
+  const params = await paramsOf(kind, paramRef, namespaceOf(write), needs)
+  if (typeof params === 'string') return misconfigured(params)
+  const form = await formOnce()
+  if (typeof form === 'string') return misconfigured(form)
+  const denials: Denial[] = []
+  for (const param of params) {
+    await judged.work.pause()
+    const isAffordable = judged.work.steps > 0
+    const judgement = isAffordable
+      ? await policyJudgement(inputOf(spec, await compiled(policy), judged, form, param))
+      : failedJudgement(spec, outOfBudget)
+    denials.push(...followed(policy, binding, judgement, judged.trail))
+    if (!isAffordable) break
+  }
+  return denials
+}
+
 async function policyForm(
   write: ReviewedWrite,
   resource: KindStrategy,
@@ -225,20 +251,22 @@ function followed(
 ): readonly Denial[] {
   const { validationActions = [] } = binding.spec ?? {}
   const names = { policy: policy.metadata.name, binding: binding.metadata.name }
-  const result: Denial[] = []
-  for (const { message, reason, index } of denials) {
-    for (const action of validationActions) {
-      if (action === 'Deny') result.push({ policy, binding, message, ...(reason && { reason }) })
-      else if (action === 'Audit') trail.failure({ message, ...names, expressionIndex: index, validationActions })
-      else if (action === 'Warn') {
-        trail.warn(
-          `Validation failed for ValidatingAdmissionPolicy '${names.policy}' with binding '${names.binding}': ${message}`,
-        )
-      }
-      const enforced = enforcement[action]
-      if (enforced !== undefined) trail.count(names.policy, names.binding, message, enforced)
+  const act = (action: string, { message, index }: PolicyDenial) => {
+    if (action === 'Audit') trail.failure({ message, ...names, expressionIndex: index, validationActions })
+    if (action === 'Warn') {
+      trail.warn(
+        `Validation failed for ValidatingAdmissionPolicy '${names.policy}' with binding '${names.binding}': ${message}`,
+      )
     }
+    const enforced = enforcement[action]
+    if (enforced !== undefined) trail.count(names.policy, names.binding, message, enforced)
   }
+  for (const denial of denials) for (const action of validationActions) act(action, denial)
+  const result = denials.flatMap(({ message, reason }): Denial[] =>
+    validationActions
+      .filter((action) => action === 'Deny')
+      .map(() => ({ policy, binding, message, ...(reason && { reason }) })),
+  )
   for (const [key, value] of annotations) trail.add(key, value)
   return [...result, ...failures.map((message) => ({ policy, binding, message }))]
 }

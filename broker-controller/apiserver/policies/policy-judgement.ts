@@ -83,20 +83,24 @@ async function judgedValidations(input: JudgementInput, fails: boolean): Promise
   const run = runOf(input, 'validations', policyBudget)
   for (const { condition } of compiled.validations) outcomes.push(await run.evaluate(condition))
   const texts = await messages(input, run.budget)
+  // As Kubernetes: a message that fails counts also for a validation that holds.
+  const failure = typeof texts === 'string' ? `failed messageExpression: ${texts}` : undefined
   const denials: PolicyDenial[] = []
   for (const [index, validation] of (spec.validations ?? []).entries()) {
     const outcome = outcomes[index]
-    if (typeof outcome === 'string') {
-      if (fails) denials.push({ message: outcome, index })
-    } else if (typeof texts === 'string') {
-      // As Kubernetes: also of a validation that holds.
-      if (fails) denials.push({ message: `failed messageExpression: ${texts}`, index })
-    } else if (outcome?.value !== true) {
-      const { reason } = validation
-      denials.push({ message: denialText(validation, texts[index] ?? ''), index, ...(reason && { reason }) })
+    const failed = typeof outcome === 'string' ? outcome : failure
+    if (failed !== undefined) {
+      if (fails) denials.push({ message: failed, index })
+    } else if (typeof outcome !== 'string' && outcome?.value !== true) {
+      denials.push(denial(validation, texts[index] ?? '', index))
     }
   }
   return denials
+}
+
+function denial(validation: PolicyValidation, text: string, index: number): PolicyDenial {
+  const { reason } = validation
+  return { message: denialText(validation, text), index, ...(reason && { reason }) }
 }
 
 /** celconfig.MaxEvaluatedMessageExpressionSizeBytes. */
@@ -136,19 +140,27 @@ async function judgedAnnotations(input: JudgementInput, fails: boolean) {
     const outcome = await run.evaluate(expression)
     if (typeof outcome === 'string') {
       if (fails) failures.push(outcome)
-    } else if (typeof outcome.value === 'string') {
-      const value = outcome.value.trim()
-      if (value !== '') annotations.push([key, value])
-    } else if (outcome.value !== null) {
-      failures.push(
-        `valueExpression '${valueExpression}' resulted in unsupported return type: ${typeOf(outcome.value)}. ` +
-          'Return type must be either string or null.',
-      )
+      continue
     }
+    const { value } = outcome
+    const text = trimmed(value)
+    if (text !== '') annotations.push([key, text])
+    if (typeof value !== 'string' && value !== null) failures.push(unsupportedType(valueExpression, value))
   }
   return { annotations, failures }
 }
 
 function typeOf(value: Value | CelFailure): string {
   return value instanceof CelFailure ? 'error' : typeNameOf(value)
+}
+
+function unsupportedType(expression: string, value: Parameters<typeof typeOf>[0]): string {
+  return (
+    `valueExpression '${expression}' resulted in unsupported return type: ${typeOf(value)}. ` +
+    'Return type must be either string or null.'
+  )
+}
+
+function trimmed(value: unknown): string {
+  return typeof value === 'string' ? value.trim() : ''
 }

@@ -111,17 +111,17 @@ function linkRewriter(rewrite: (url: string) => string) {
     const passed = kept.length - length + 1
     return passed > 0 ? take(passed) : undefined
   }
+  const endTag = () => {
+    const tag = take(looked + 1)
+    const name = nameOf(tag)
+    part = endsOfText.get(name) ?? { kind: 'text' }
+    return rewrittenTag(tag, name, rewrite)
+  }
   const tagStep = () => {
     for (; looked < kept.length && looked < longestTag; looked++) {
       const character = kept.charAt(looked)
-      if (quote !== '') quote = character === quote ? '' : quote
-      else if (character === '"' || character === "'") quote = character
-      else if (character === '>') {
-        const tag = take(looked + 1)
-        const name = nameOf(tag)
-        part = endsOfText.get(name) ?? { kind: 'text' }
-        return rewrittenTag(tag, name, rewrite)
-      }
+      if (quote === '' && character === '>') return endTag()
+      quote = quoteAfter(quote, character)
     }
     if (looked < longestTag) return undefined
     part = { kind: 'text' }
@@ -190,3 +190,9 @@ const spaces = /[\s/]+/y
 const nameText = /[^\s/>=]+/y
 const equals = /\s*=\s*/y
 const plainValue = /[^\s>]+/y
+
+/** `quote`: around the value of the present attribute; '': none. */
+function quoteAfter(quote: string, character: string): string {
+  if (quote !== '') return character === quote ? '' : quote
+  return character === '"' || character === "'" ? character : ''
+}

@@ -62,16 +62,19 @@ export function usageIndex({ store, clock }: UsageIndexNeeds): UsageIndex {
     })
   }
 
+  const changedNamespaces = (tracks: KindTracks): Iterable<string> => {
+    try {
+      return readChanges(tracks, clock.wallMs())
+    } catch (error) {
+      // Too far behind: the namespaces are counted again when they are asked for.
+      if (!isApiError(error, 'Expired')) throw error
+      tracked.delete(tracks.kind.id)
+      return tracks.namespaces.keys()
+    }
+  }
   const readAll = () => {
     for (const tracks of [...tracked.values()]) {
-      try {
-        for (const namespace of readChanges(tracks, clock.wallMs())) changed.add(namespace)
-      } catch (error) {
-        // Too far behind: the namespaces are counted again when they are asked for.
-        if (!isApiError(error, 'Expired')) throw error
-        tracked.delete(tracks.kind.id)
-        for (const namespace of tracks.namespaces.keys()) changed.add(namespace)
-      }
+      for (const namespace of changedNamespaces(tracks)) changed.add(namespace)
     }
   }
 

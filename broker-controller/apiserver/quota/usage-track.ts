@@ -58,6 +58,15 @@ export function usageTrack(kind: CountedKind, listed: readonly Counted[], since:
   const count = (object: AnyStored, atMs: number): boolean => {
     return keep(object.metadata.name, { object, usage: usageOf(kind, object, atMs) })
   }
+  /** Pods that have ended by then count no longer. */
+  const endCounts = (atMs: number) => {
+    for (const name of ending) {
+      const object = counted.get(name)?.object
+      if (object === undefined || (countedUntilMs(object) ?? atMs) >= atMs) continue
+      count(object, atMs)
+      ending.delete(name)
+    }
+  }
   for (const one of listed) keep(one.object.metadata.name, one)
 
   return {
@@ -73,13 +82,7 @@ export function usageTrack(kind: CountedKind, listed: readonly Counted[], since:
     },
     has: (name) => counted.has(name),
     used(requirements, atMs) {
-      for (const name of ending) {
-        const object = counted.get(name)?.object
-        if (object !== undefined && (countedUntilMs(object) ?? atMs) < atMs) {
-          count(object, atMs)
-          ending.delete(name)
-        }
-      }
+      endCounts(atMs)
       const key = JSON.stringify(requirements)
       const part = parts.get(key) ?? { requirements, used: new Map<string, Quantity>() }
       if (!parts.has(key)) {

@@ -10,17 +10,14 @@ export function logOptions(query: URLSearchParams, pod: string): LogRequest {
     whole(query, name),
   )
   const sinceTime = timeIn(query, 'sinceTime')
-  const problems: Problem[] = []
-  if (tailLines !== undefined && tailLines < 0) {
-    problems.push(invalid('tailLines', tailLines, 'must be greater than or equal to 0'))
-  }
-  if (limitBytes !== undefined && limitBytes < 1)
-    problems.push(invalid('limitBytes', limitBytes, 'must be greater than 0'))
-  if (sinceSeconds !== undefined && sinceTime !== undefined) {
-    problems.push(forbidden('', 'at most one of `sinceTime` or `sinceSeconds` may be specified'))
-  } else if (sinceSeconds !== undefined && sinceSeconds < 1) {
-    problems.push(invalid('sinceSeconds', sinceSeconds, 'must be greater than 0'))
-  }
+  const isTwice = sinceSeconds !== undefined && sinceTime !== undefined
+  const problems = [
+    ...below(0, 'tailLines', tailLines, 'must be greater than or equal to 0'),
+    ...below(1, 'limitBytes', limitBytes, 'must be greater than 0'),
+    ...(isTwice
+      ? [forbidden('', 'at most one of `sinceTime` or `sinceSeconds` may be specified')]
+      : below(1, 'sinceSeconds', sinceSeconds, 'must be greater than 0')),
+  ]
   if (problems.length > 0) throw invalidObject({ kind: 'PodLogOptions', group: '' }, pod, problems)
   return {
     container: query.get('container') ?? '',
@@ -32,6 +29,10 @@ export function logOptions(query: URLSearchParams, pod: string): LogRequest {
     ...(sinceSeconds !== undefined && { sinceSeconds }),
     ...(sinceTime !== undefined && { sinceTime }),
   }
+}
+
+function below(least: number, field: string, value: number | undefined, message: string): readonly Problem[] {
+  return value !== undefined && value < least ? [invalid(field, value, message)] : []
 }
 
 function whole(query: URLSearchParams, name: string): number | undefined {

@@ -117,15 +117,15 @@ export function withEmbeddedMetadata(schema: JSONSchemaProps, value: unknown, at
     const path = at === '' ? name : `${at}.${name}`
     const own = schemaOfName(schema, name)
     const isMetadata = at !== '' && schema['x-kubernetes-embedded-resource'] && name === 'metadata'
-    const read = isMetadata
-      ? readMetadata(item, path, notes)
-      : own === undefined
-        ? item
-        : withEmbeddedMetadata(own, item, path, notes)
+    const read = isMetadata ? readMetadata(item, path, notes) : withMetadataBelow(own, item, path, notes)
     result[name] = read
     if (read !== item) isSame = false
   }
   return isSame ? value : result
+}
+
+function withMetadataBelow(schema: JSONSchemaProps | undefined, value: unknown, at: string, notes: ReadNotes): unknown {
+  return schema === undefined ? value : withEmbeddedMetadata(schema, value, at, notes)
 }
 
 /** ObjectMeta at this path. */
@@ -149,12 +149,13 @@ function eachValue(schema: JSONSchemaProps, value: unknown, at: string, visit: V
   visit(schema, value, at)
   if (Array.isArray(value)) {
     const items = schemaOfItems(schema)
-    if (items !== undefined)
-      for (const [index, item] of value.entries()) eachValue(items, item, `${at}[${index}]`, visit)
-  } else if (isObject(value)) {
-    for (const name of Object.keys(value)) {
-      const own = schemaOfName(schema, name)
-      if (own !== undefined) eachValue(own, value[name], at === '' ? name : `${at}.${name}`, visit)
-    }
+    if (items === undefined) return
+    for (const [index, item] of value.entries()) eachValue(items, item, `${at}[${index}]`, visit)
+    return
+  }
+  if (!isObject(value)) return
+  for (const name of Object.keys(value)) {
+    const own = schemaOfName(schema, name)
+    if (own !== undefined) eachValue(own, value[name], at === '' ? name : `${at}.${name}`, visit)
   }
 }

@@ -80,12 +80,15 @@ function stepFrom(value: unknown, step: Step): readonly unknown[] {
       return item === undefined ? [] : [item]
     }
     case 'every':
-      return Array.isArray(value) ? value : isObject(value) ? Object.values(value) : []
-    case 'filter': {
-      const items: readonly unknown[] = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : []
-      return items.filter((item) => textAt(item, step.path) === step.text)
-    }
+      return membersOf(value)
+    case 'filter':
+      return membersOf(value).filter((item) => textAt(item, step.path) === step.text)
   }
+}
+
+function membersOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value
+  return isObject(value) ? Object.values(value) : []
 }
 
 function textAt(value: unknown, names: readonly string[]): string | undefined {

@@ -113,21 +113,23 @@ export function verdictOf(answer: unknown, uid: string, isMutating: boolean): We
   const { allowed, patch, patchType, status } = response
   const more = { warnings: warningsIn(response['warnings']), annotations: annotationsIn(response['auditAnnotations']) }
   if (allowed === false) return { allowed, status: denialStatus(status), ...more }
+  const read = patchIn(patch, patchType, isMutating)
+  return 'failed' in read ? read : { allowed: true, patch: read.operations, ...more }
+}
+
+/** None where the webhook changes nothing. */
+function patchIn(patch: unknown, patchType: unknown, isMutating: boolean) {
   if (patch === undefined || patch === null || patch === '') {
-    return patchType
-      ? wrong('webhook returned response.patchType but not response.patch')
-      : { allowed: true, patch: [], ...more }
+    return patchType ? wrong('webhook returned response.patchType but not response.patch') : { operations: [] }
   }
   if (!isMutating) return wrong('a validating webhook may not return response.patch')
   if (!patchType) return wrong('webhook returned response.patch but not response.patchType')
   if (patchType !== 'JSONPatch') return wrong(`invalid webhook response.patchType of ${quoted(patchType)}`)
   const operations = typeof patch === 'string' ? parsedPatch(patch) : undefined
-  return operations === undefined
-    ? wrong('response.patch is not JSON in base64')
-    : { allowed: true, patch: operations, ...more }
+  return operations === undefined ? wrong('response.patch is not JSON in base64') : { operations }
 }
 
-function wrong(because: string): WebhookVerdict {
+function wrong(because: string): { readonly failed: string } {
   return { failed: `received invalid webhook response: ${because}` }
 }
 

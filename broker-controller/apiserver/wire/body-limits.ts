@@ -87,8 +87,7 @@ export function isIntricate(json: Uint8Array, most = mostValues): boolean {
     else if (byte === comma) values++
     else if (byte === openBrace || byte === openBracket) {
       values++
-      levels++
-      if (levels > mostLevels) throw tooManyLevels()
+      levels = oneDeeper(levels)
     } else if (byte === closeBrace || byte === closeBracket) levels--
     if (values > most) return true
   }
@@ -116,4 +115,9 @@ export function endOfText(body: Uint8Array, start: number): number {
 function refuseLonger(body: Uint8Array, most: number, what: string): void {
   if (body.length <= most) return
   throw new ApiError('RequestEntityTooLarge', `Request entity too large: limit of ${what} is ${most} bytes`)
+}
+
+function oneDeeper(levels: number): number {
+  if (levels >= mostLevels) throw tooManyLevels()
+  return levels + 1
 }

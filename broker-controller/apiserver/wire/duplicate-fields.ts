@@ -30,15 +30,12 @@ export function duplicateFields(json: Buffer): readonly string[] {
     switch (json[index]) {
       case 0x22: {
         const end = endOfText(json, index)
-        if (level?.names !== undefined && level.awaitsName) {
-          const name = nameOf(json, index, end)
-          level.at = name
-          level.awaitsName = false
-          if (!level.names.has(name)) level.names.add(name)
-          else if (!level.repeated.has(name)) {
-            level.repeated.add(name)
-            found.add(pathOf(levels))
-          }
+        if (
+          level?.names !== undefined &&
+          level.awaitsName &&
+          isRepeated(level, level.names, nameOf(json, index, end))
+        ) {
+          found.add(pathOf(levels))
         }
         index = end
         break
@@ -54,12 +51,28 @@ export function duplicateFields(json: Buffer): readonly string[] {
         levels.pop()
         break
       case 0x2c: // ,
-        if (level === undefined) break
-        if (level.names === undefined) level.at = Number(level.at) + 1
-        else level.awaitsName = true
+        if (level !== undefined) nextIn(level)
     }
   }
   return [...found]
+}
+
+/** Takes the name in. True when the object has had it once before. */
+function isRepeated(level: Level, names: Set<string>, name: string): boolean {
+  level.at = name
+  level.awaitsName = false
+  if (!names.has(name)) {
+    names.add(name)
+    return false
+  }
+  if (level.repeated.has(name)) return false
+  level.repeated.add(name)
+  return true
+}
+
+function nextIn(level: Level): void {
+  if (level.names === undefined) level.at = Number(level.at) + 1
+  else level.awaitsName = true
 }
 
 /** Two ways of writing a name, with and without escapes, are the same name. */

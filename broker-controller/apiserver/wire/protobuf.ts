@@ -211,15 +211,16 @@ function readMessage(bytes: Buffer, message: Message, budget: Budget): JsonObjec
     if (shape === 'map') added(maps, name, entryOf(asBytes(value), read, budget))
     else if (shape === 'list') added(lists, name, read(value, budget))
     else if (shape === 'inline') Object.assign(result, read(value, budget))
-    else {
-      const found = read(value, budget)
-      if (keepsZero || !isEmpty(found)) result[name] = found
-    }
+    else setUnlessEmpty(result, name, read(value, budget), keepsZero)
   }
   for (const [name, list] of lists) result[name] = list
   for (const [name, entries] of maps) result[name] = Object.fromEntries(entries)
   budget.levels--
   return result
+}
+
+function setUnlessEmpty(fields: { [field: string]: unknown }, name: string, value: unknown, keepsZero?: boolean): void {
+  if (keepsZero || !isEmpty(value)) fields[name] = value
 }
 
 function added<T>(lists: Map<string, T[]>, name: string, item: T): void {

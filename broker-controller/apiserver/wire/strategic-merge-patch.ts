@@ -31,16 +31,20 @@ function mergedObject(schema: TSchema | undefined, target: JsonObject, patch: Js
     if (isDirective(name)) continue
     const field = schemaOfField(schema, name)
     const known = fieldOf(result, name)
-    if (value === null) setField(result, name, undefined)
-    else if (Array.isArray(value)) setField(result, name, mergedList(field, name, known, value, patch))
-    else if (!isObject(value)) setField(result, name, value)
-    else setField(result, name, mergedObject(field, isObject(known) ? known : {}, value))
+    if (Array.isArray(value)) setField(result, name, mergedList(field, name, known, value, patch))
+    else setField(result, name, mergedField(field, known, value))
   }
   for (const name of fieldsOnlyDirected(patch)) {
     const known = fieldOf(result, name)
     if (Array.isArray(known)) setField(result, name, mergedList(schemaOfField(schema, name), name, known, [], patch))
   }
   return result
+}
+
+/** undefined: the patch removes the field. */
+function mergedField(schema: TSchema | undefined, known: unknown, value: unknown): unknown {
+  if (value === null) return undefined
+  return isObject(value) ? mergedObject(schema, isObject(known) ? known : {}, value) : value
 }
 
 /** Fields whose list is reordered or thinned out without being given. */

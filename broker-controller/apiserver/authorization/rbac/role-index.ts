@@ -127,14 +127,18 @@ function subjectRules(granted: readonly Grant[], rulesOfRole: RoleIndex['rulesOf
     for (const rule of rules ?? []) {
       all.push(rule)
       if (rule.nonResourceURLs !== undefined) paths.push({ rule, grant })
-      for (const name of new Set(rule.resources)) {
-        const list = byResource.get(name)
-        if (list === undefined) byResource.set(name, [{ rule, grant }])
-        else list.push({ rule, grant })
-      }
+      addByResource(byResource, { rule, grant })
     }
   }
   return { byResource, paths, all, missing }
+}
+
+function addByResource(byResource: Map<string, SourcedRule[]>, sourced: SourcedRule): void {
+  for (const name of new Set(sourced.rule.resources)) {
+    const list = byResource.get(name)
+    if (list === undefined) byResource.set(name, [sourced])
+    else list.push(sourced)
+  }
 }
 
 function subjectsOf({ user, groups }: Identity): readonly string[] {

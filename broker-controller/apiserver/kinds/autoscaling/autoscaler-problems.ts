@@ -173,20 +173,23 @@ function sourceProblems(parent: string, metric: MetricSpec, source: Source | und
         ...targets,
         ...oneUsage(field, target),
       ]
-    case 'containerResource': {
-      const { name = '', container = '' } = metric.containerResource ?? {}
-      return [
-        ...(name === ''
-          ? [required(`${field}.name`, 'must specify a resource name')]
-          : containerResourceProblems(`${field}.name`, name)),
-        ...(container === ''
-          ? [required(`${field}.container`, 'must specify a container')]
-          : problemsWith(`${field}.container`, container, dnsLabelProblem)),
-        ...targets,
-        ...oneUsage(field, target),
-      ]
-    }
+    case 'containerResource':
+      return [...containerSourceProblems(field, metric.containerResource ?? {}), ...targets, ...oneUsage(field, target)]
   }
+}
+
+function containerSourceProblems(
+  field: string,
+  { name = '', container = '' }: Partial<NonNullable<MetricSpec['containerResource']>>,
+): readonly Problem[] {
+  return [
+    ...(name === ''
+      ? [required(`${field}.name`, 'must specify a resource name')]
+      : containerResourceProblems(`${field}.name`, name)),
+    ...(container === ''
+      ? [required(`${field}.container`, 'must specify a container')]
+      : problemsWith(`${field}.container`, container, dnsLabelProblem)),
+  ]
 }
 
 function noneOf(

@@ -123,14 +123,16 @@ export function metricStatusV1Of(status: MetricStatus): MetricStatusV1 {
         ...currentV1(containerResource.current),
         container: containerResource.container ?? '',
       }),
-    external:
-      external &&
-      given({
-        metricName: external.metric?.name ?? '',
-        metricSelector: external.metric?.selector,
-        currentValue: external.current?.value ?? '0',
-        currentAverageValue: external.current?.averageValue,
-      }),
+    external: external && externalStatusV1(external),
+  })
+}
+
+function externalStatusV1({ metric, current }: NonNullable<MetricStatus['external']>) {
+  return given({
+    metricName: metric?.name ?? '',
+    metricSelector: metric?.selector,
+    currentValue: current?.value ?? '0',
+    currentAverageValue: current?.averageValue,
   })
 }
 

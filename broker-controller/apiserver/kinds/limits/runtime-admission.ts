@@ -114,15 +114,19 @@ function secondsOf({ tolerationSeconds }: Toleration): number {
 
 /** `wide` tolerates all that `one` does. */
 function covers(wide: Toleration, one: Toleration): boolean {
+  const { key = '', value = '', effect } = wide
   const operator = wide.operator || 'Equal'
-  const isAnyKey = !wide.key && operator === 'Exists'
-  if ((wide.key ?? '') !== (one.key ?? '') && !isAnyKey) return false
-  if (wide.effect && wide.effect !== one.effect) return false
-  if (wide.effect === 'NoExecute' && wide.tolerationSeconds !== undefined) {
-    if (one.tolerationSeconds === undefined || one.tolerationSeconds > wide.tolerationSeconds) return false
-  }
+  const isAnyKey = key === '' && operator === 'Exists'
+  if (key !== (one.key ?? '') && !isAnyKey) return false
+  if (effect && effect !== one.effect) return false
+  if (!lastsAsLong(wide, one)) return false
   if (operator === 'Exists') return true
-  return operator === 'Equal' && (one.operator || 'Equal') === 'Equal' && (wide.value ?? '') === (one.value ?? '')
+  return operator === 'Equal' && (one.operator || 'Equal') === 'Equal' && value === (one.value ?? '')
+}
+
+function lastsAsLong({ effect, tolerationSeconds: most }: Toleration, { tolerationSeconds }: Toleration): boolean {
+  if (effect !== 'NoExecute' || most === undefined) return true
+  return tolerationSeconds !== undefined && tolerationSeconds <= most
 }
 
 function isSame(one: Amounts, other: Amounts): boolean {

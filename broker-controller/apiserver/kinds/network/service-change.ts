@@ -66,30 +66,32 @@ function withPairedAddresses(before: ServiceSpec, now: ServiceSpec): ServiceSpec
   return now.clusterIP ? { ...now, clusterIPs: [now.clusterIP] } : single
 }
 
-/** Fields that the new type has no use for, if their author did not change them. */
+type Fields = readonly (keyof ServiceSpec)[]
+
+/** Fields that a Service has a use for while `isUsed`. Those of one list go together, if their author changed none of them. */
+const dependentFields: readonly {
+  readonly isUsed: (spec: ServiceSpec) => boolean
+  readonly lists: readonly Fields[]
+}[] = [
+  { isUsed: hasAddress, lists: [['clusterIP', 'clusterIPs'], ['ipFamilies'], ['ipFamilyPolicy']] },
+  { isUsed: needsHealthCheckPort, lists: [['healthCheckNodePort']] },
+  {
+    isUsed: ({ type }) => type === 'LoadBalancer',
+    lists: [['allocateLoadBalancerNodePorts'], ['loadBalancerClass']],
+  },
+  { isUsed: isExternallyAccessible, lists: [['externalTrafficPolicy']] },
+]
+
+/** Without the fields that the new type has no use for, if their author did not change them. */
 function withoutUnusedFields(before: ServiceSpec, now: ServiceSpec): ServiceSpec {
+  const isSame = (field: keyof ServiceSpec) => equalJSON(before[field] ?? null, now[field] ?? null)
+  const unused = dependentFields
+    .filter(({ isUsed }) => isUsed(before) && !isUsed(now))
+    .flatMap(({ lists }) => lists.filter((fields) => fields.every(isSame)).flat())
   const spec: Draft = { ...now }
-  const same = (field: keyof ServiceSpec) => equalJSON(before[field] ?? null, now[field] ?? null)
-  if (hasAddress(before) && !hasAddress(now)) {
-    if (same('clusterIP') && same('clusterIPs')) {
-      delete spec.clusterIP
-      delete spec.clusterIPs
-    }
-    if (same('ipFamilies')) delete spec.ipFamilies
-    if (same('ipFamilyPolicy')) delete spec.ipFamilyPolicy
-  }
+  for (const field of unused) delete spec[field]
   if (needsNodePorts(before) && !needsNodePorts(now) && hasNoNewNodePort(before, now)) {
     spec.ports = (now.ports ?? []).map(({ nodePort: _, ...port }) => port)
-  }
-  if (needsHealthCheckPort(before) && !needsHealthCheckPort(now) && same('healthCheckNodePort')) {
-    delete spec.healthCheckNodePort
-  }
-  if (before.type === 'LoadBalancer' && now.type !== 'LoadBalancer') {
-    if (same('allocateLoadBalancerNodePorts')) delete spec.allocateLoadBalancerNodePorts
-    if (same('loadBalancerClass')) delete spec.loadBalancerClass
-  }
-  if (isExternallyAccessible(before) && !isExternallyAccessible(now) && same('externalTrafficPolicy')) {
-    delete spec.externalTrafficPolicy
   }
   return spec
 }

@@ -23,22 +23,30 @@ export function withFamilies(
   const spec = isSingle && old !== undefined ? withOneFamily(given, old) : given
   const { families, problems } = familiesWithAddresses(spec, configured)
   refuse(service, [...policyProblems({ ...spec, ipFamilyPolicy }, old), ...problems])
-  if (!isBare) {
-    refuse(service, [
-      ...(ipFamilyPolicy === 'RequireDualStack' && configured.length < 2
-        ? [invalid('spec.ipFamilyPolicy', ipFamilyPolicy, 'this cluster is not configured for dual-stack services')]
-        : []),
-      ...families.flatMap((family, index) =>
-        configured.some((one) => one === family)
-          ? []
-          : [invalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster')],
-      ),
-    ])
-  }
+  if (!isBare) refuse(service, clusterProblems(ipFamilyPolicy, families, configured))
   const [first = configured[0] ?? 'IPv4', ...more] = families
   // The pods behind a Service without a selector may have families that those of the fleet do not have.
   const isBoth = !isSingle && more.length === 0 && (isBare || configured.length === 2)
   return { ...spec, ipFamilyPolicy, ipFamilies: isBoth ? [first, other(first)] : [first, ...more] }
+}
+
+/** What the fleet is not configured for. */
+function clusterProblems(
+  policy: ServiceSpec['ipFamilyPolicy'],
+  families: readonly string[],
+  configured: readonly IPFamily[],
+): readonly Problem[] {
+  const isMissing = policy === 'RequireDualStack' && configured.length < 2
+  return [
+    ...(isMissing
+      ? [invalid('spec.ipFamilyPolicy', policy, 'this cluster is not configured for dual-stack services')]
+      : []),
+    ...families.flatMap((family, index) =>
+      configured.some((one) => one === family)
+        ? []
+        : [invalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster')],
+    ),
+  ]
 }
 
 /** A Service that prefers both families does not change when the fleet gets or loses one: its author does that (isMatchingPreferDualStackClusterIPFields). */
@@ -70,7 +78,7 @@ function familiesWithAddresses({ clusterIPs = [], ipFamilies = [] }: ServiceSpec
     if (ip === noClusterIP) break
     if (index < families.length) continue
     const family = ipVersion(ip) === 6 ? 'IPv6' : 'IPv4'
-    if (configured.includes(family)) families.push(family)
+    if (configured.some((one) => one === family)) families.push(family)
     else problems.push(invalid(`spec.clusterIPs[${index}]`, clusterIPs, `${family} is not configured on this cluster`))
   }
   return { families, problems }

@@ -12,15 +12,20 @@ export function readFieldPath(path: string, schema: JSONSchemaProps): string | u
     const [whole, plain, quoted] = step.exec(path) ?? []
     if (whole === undefined || own === undefined) return undefined
     const name: string = plain ?? (quoted ?? '').replace(/\\(.)/g, '$1')
-    const { properties, additionalProperties }: JSONSchemaProps = own
-    if (properties !== undefined) {
-      own = propertyOf(own, name)
-      text += text === '' ? name : `.${name}`
-    } else {
-      own = typeof additionalProperties === 'object' ? additionalProperties : undefined
-      text += `[${name}]`
-    }
+    text += stepText(own, name, text === '')
+    own = schemaBelow(own, name)
     if (own === undefined) return undefined
   }
   return text === '' ? undefined : text
+}
+
+function stepText({ properties }: JSONSchemaProps, name: string, isFirst: boolean): string {
+  if (properties === undefined) return `[${name}]`
+  return isFirst ? name : `.${name}`
+}
+
+function schemaBelow(schema: JSONSchemaProps, name: string): JSONSchemaProps | undefined {
+  const { properties, additionalProperties } = schema
+  if (properties !== undefined) return propertyOf(schema, name)
+  return typeof additionalProperties === 'object' ? additionalProperties : undefined
 }

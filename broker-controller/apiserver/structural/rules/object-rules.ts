@@ -87,26 +87,38 @@ function* visit(run: Run, node: RuleNode, place: Place): Generator<undefined, vo
   const { value } = place
   if (run.isOver || value === null || value === undefined) return
   if (node.rules.length > 0) yield* evaluateAll(run, node, place)
-  if (Array.isArray(value)) {
-    if (node.element === undefined) return
-    const earlier = earlierItems(node.declared.schema, place.old)
-    for (const [index, item] of value.entries()) {
-      if (run.isOver) return
-      yield* visit(run, node.element, inner(place, item, earlier(item), `${place.at}[${index}]`))
-    }
-  } else if (isObject(value)) {
-    for (const name of Object.keys(value)) {
-      if (run.isOver) return
-      const own = node.properties.get(name) ?? node.element
-      if (own === undefined) continue
-      const old = isObject(place.old) && Object.hasOwn(place.old, name) ? place.old[name] : uncorrelated
-      const child =
-        node.element === undefined ? `${place.at}${place.at === '' ? '' : '.'}${name}` : `${place.at}[${name}]`
-      const part = inner(place, value[name], old, child)
-      // The type of an object is that of the request: it is never as it was.
-      yield* visit(run, own, place.isWhole && typeFields.has(name) ? { ...part, isSame: () => false } : part)
-    }
+  if (Array.isArray(value)) yield* visitItems(run, node, place, value)
+  else if (isObject(value)) yield* visitFields(run, node, place, value)
+}
+
+function* visitItems(run: Run, node: RuleNode, place: Place, items: readonly unknown[]): Generator<undefined, void> {
+  if (node.element === undefined) return
+  const earlier = earlierItems(node.declared.schema, place.old)
+  for (const [index, item] of items.entries()) {
+    if (run.isOver) return
+    yield* visit(run, node.element, inner(place, item, earlier(item), `${place.at}[${index}]`))
   }
+}
+
+function* visitFields(
+  run: Run,
+  node: RuleNode,
+  place: Place,
+  fields: { readonly [name: string]: unknown },
+): Generator<undefined, void> {
+  for (const name of Object.keys(fields)) {
+    if (run.isOver) return
+    const own = node.properties.get(name) ?? node.element
+    if (own !== undefined) yield* visit(run, own, fieldPlace(node, place, name, fields[name]))
+  }
+}
+
+function fieldPlace(node: RuleNode, place: Place, name: string, value: unknown): Place {
+  const old = isObject(place.old) && Object.hasOwn(place.old, name) ? place.old[name] : uncorrelated
+  const field = place.at === '' ? name : `${place.at}.${name}`
+  const part = inner(place, value, old, node.element === undefined ? field : `${place.at}[${name}]`)
+  // The type of an object is that of the request: it is never as it was.
+  return place.isWhole && typeFields.has(name) ? { ...part, isSame: () => false } : part
 }
 
 function inner(around: Place, value: unknown, old: unknown, at: string): Place {
@@ -117,40 +129,46 @@ function* evaluateAll(run: Run, { rules, declared }: RuleNode, place: Place): Ge
   const self = schemaValue(declared, place.value)
   const hasOld = place.old !== uncorrelated && place.old !== null && place.old !== undefined
   const oldSelf = hasOld ? schemaValue(declared, place.old) : undefined
+  const type = declared.schema.type ?? ''
   for (const lazy of rules) {
     if (!lazy.isCompiled) {
       lazy.compiled()
       yield
     }
-    const compiled = lazy.compiled()
-    const { rule, condition, usesOldSelf } = compiled
-    const field = place.at === '' ? '<nil>' : place.at
-    const type = declared.schema.type ?? ''
-    if (condition === undefined) {
-      // Another version of Bramble accepted the definition: a rule is never skipped.
-      run.found.push(invalid(field, type, `rule compile error: ${compiled.problem}`))
-      continue
-    }
-    if (usesOldSelf && !hasOld && !rule.optionalOldSelf) continue
-    const old: Value | undefined = rule.optionalOldSelf
-      ? oldSelf === undefined
-        ? none
-        : new Optional(oldSelf)
-      : oldSelf
-    const variables = { self, oldSelf: old }
-    const outcome = yield* evaluated(run, condition, variables)
-    if (outcome === true) continue
-    if (outcome !== false) {
-      run.found.push(invalid(field, type, failureText(run, outcome, rule)))
-      if (run.isOver || run.found.length >= mostProblems) return
-      continue
-    }
+    yield* evaluateOne(run, lazy.compiled(), { self, oldSelf }, place, type)
+    if (run.isOver) return
+  }
+}
+
+function* evaluateOne(
+  run: Run,
+  compiled: CompiledRule,
+  { self, oldSelf }: Variables,
+  place: Place,
+  type: string,
+): Generator<undefined, void> {
+  const { rule, condition, usesOldSelf } = compiled
+  const field = place.at === '' ? '<nil>' : place.at
+  if (condition === undefined) {
+    // Another version of Bramble accepted the definition: a rule is never skipped.
+    run.found.push(invalid(field, type, `rule compile error: ${compiled.problem}`))
+    return
+  }
+  if (usesOldSelf && oldSelf === undefined && !rule.optionalOldSelf) return
+  const variables = { self, oldSelf: rule.optionalOldSelf ? optionalOf(oldSelf) : oldSelf }
+  const outcome = yield* evaluated(run, condition, variables)
+  if (outcome === true) return
+  if (outcome !== false) run.found.push(invalid(field, type, failureText(run, outcome, rule)))
+  else {
     const problem = yield* broken(run, compiled, variables, place, type)
     // As the object was before: its author did not break the rule.
     if (problem !== undefined && (usesOldSelf || !place.isSame())) run.found.push(problem)
-    if (run.found.length >= mostProblems) run.isOver = true
-    if (run.isOver) return
   }
+  if (run.found.length >= mostProblems) run.isOver = true
+}
+
+function optionalOf(value: Value | undefined): Value {
+  return value === undefined ? none : new Optional(value)
 }
 
 type Variables = { readonly self: Value; readonly oldSelf: Value | undefined }

@@ -20,15 +20,17 @@ import { escapedName } from './escaped-name.ts'
 export function schemaValue(declared: Declared, value: unknown): Value {
   if (value === null || value === undefined) return null
   if (typeof value === 'string') return textValue(declared, value)
-  if (typeof value === 'number') {
-    const isInt = declared.type.kind !== 'double' && Number.isSafeInteger(value)
-    return isInt ? value : declared.type.kind === 'int' ? BigInt(value) : new Double(value)
-  }
+  if (typeof value === 'number') return numberValue(declared, value)
   if (typeof value === 'boolean') return value
   if (Array.isArray(value))
     return declared.element === undefined ? null : new SchemaList(declared, declared.element, value)
   if (!isObject(value)) return null
   return declared.element === undefined ? new SchemaObject(declared, value) : new SchemaMap(declared.element, value)
+}
+
+function numberValue({ type: { kind } }: Declared, value: number): Value {
+  if (kind !== 'double' && Number.isSafeInteger(value)) return value
+  return kind === 'int' ? BigInt(value) : new Double(value)
 }
 
 function textValue({ type, schema }: Declared, text: string): Value {
