@@ -2,7 +2,7 @@
  * Connections of nodes: from their `connection` messages, and from what the broker observes. A broker that observes nothing never
  * calls `connected` and `disconnected`.
  */
-import { ConnectionMessageSchema } from '../../../api/topics.ts'
+import { type ConnectionMessage, ConnectionMessageSchema } from '../../../api/topics.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { NodeMessage, Peer } from '../broker.ts'
@@ -42,6 +42,17 @@ export function nodeConnections(needs: NodeConnectionsNeeds): NodeConnections {
   const leaving = new Set<string>()
   const peerOf = (node: string) => peers.get(node) ?? unobserved
 
+  const online = (node: string, { bootID, references = false }: ConnectionMessage, isRetained: boolean) => {
+    // On each connection this message is the first; after it the node publishes everything.
+    if (!peers.has(node) && !isRetained) {
+      digests.reset(node)
+      conflicts.connected(node, undefined, false)
+    }
+    if (!isRetained) conflicts.booted(node, bootID)
+    sessions.connected(node)
+    desired.nodeOnline(node, references)
+  }
+
   return {
     peerOf,
     isLeaving: (node) => leaving.has(node),
@@ -53,16 +64,7 @@ export function nodeConnections(needs: NodeConnectionsNeeds): NodeConnections {
       const connection = bodies.decoded(ConnectionMessageSchema, message)
       if (connection === undefined) return
       const { state, reason, expectedBackSeconds } = connection
-      if (state === 'online') {
-        // On each connection this message is the first; after it the node publishes everything.
-        if (!peers.has(node) && !isRetained) {
-          digests.reset(node)
-          conflicts.connected(node, undefined, false)
-        }
-        if (!isRetained) conflicts.booted(node, connection.bootID)
-        sessions.connected(node)
-        desired.nodeOnline(node, connection.references ?? false)
-      }
+      if (state === 'online') online(node, connection, isRetained)
       // After a goodbye the node is there for a while, and its logs can be read.
       if (state === 'lost') sessions.disconnected(node)
       if (state === 'goodbye') leaving.add(node)

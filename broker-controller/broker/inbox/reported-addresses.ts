@@ -10,6 +10,7 @@ import type { Node, NodeStatus } from '../../../api/node.ts'
 import type { Pod, PodStatus } from '../../../api/pod.ts'
 import { topicName } from '../../../api/topics.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
+import { keySets } from '../../store/indexes/key-sets.ts'
 import type { NodeMessage } from '../broker.ts'
 import type { MessageBodies } from './message-bodies.ts'
 import type { NodeDigests } from './node-digests.ts'
@@ -36,11 +37,11 @@ export const mostTopics = 1_000
 
 export function reportedAddresses({ rules, bodies, digests, events }: ReportedAddressesNeeds): ReportedAddresses {
   /** By address: the nodes that have it as InternalIP. */
-  const owners = new Map<string, Set<string>>()
+  const owners = keySets()
   /** By node: what was left out of each of its messages, by topic: that of its status, and those of pods that are or were bound to it. */
   const leftOut = new Map<string, Map<string, string>>()
 
-  const isOfAnother = (name: string) => (ip: string) => [...(owners.get(ip) ?? [])].some((owner) => owner !== name)
+  const isOfAnother = (name: string) => (ip: string) => [...owners.of(ip)].some((owner) => owner !== name)
   /** An Event and a log line for what was not left out of the last message, too. */
   const record = (message: NodeMessage, object: Node | Pod, wrong: readonly string[]) => {
     const topic = topicName(message.topic)
@@ -85,18 +86,19 @@ export function reportedAddresses({ rules, bodies, digests, events }: ReportedAd
     },
     nodeChanged(present, previous) {
       const name = (present ?? previous)?.metadata.name ?? ''
-      if (isDeepStrictEqual(present && ownedBy(present), previous && ownedBy(previous))) return
-      for (const ip of previous ? internalIPsOf(previous) : []) {
-        owners.get(ip)?.delete(name)
-        if (owners.get(ip)?.size === 0) owners.delete(ip)
-      }
-      for (const ip of present ? internalIPsOf(present) : []) owners.set(ip, (owners.get(ip) ?? new Set()).add(name))
+      if (isDeepStrictEqual(ownedBy(present), ownedBy(previous))) return
+      for (const ip of addressesOf(previous)) owners.delete(ip, name)
+      for (const ip of addressesOf(present)) owners.add(ip, name)
       for (const topic of leftOut.get(name)?.keys() ?? []) digests.lost(name, topic)
       if (present === undefined) leftOut.delete(name)
     },
   }
 }
 
-function ownedBy(node: Node) {
-  return [internalIPsOf(node), node.spec?.podCIDR, node.spec?.podCIDRs]
+function addressesOf(node: Node | undefined): readonly string[] {
+  return node === undefined ? [] : internalIPsOf(node)
+}
+
+function ownedBy(node: Node | undefined) {
+  return node && [internalIPsOf(node), node.spec?.podCIDR, node.spec?.podCIDRs]
 }

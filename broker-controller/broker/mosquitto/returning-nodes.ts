@@ -27,35 +27,59 @@ export type ReturningFacts = {
   readonly nowMs: number
 }
 
+type Removal = {
+  readonly beforeMs: number
+  /** Since when the list is without the user. */
+  readonly sinceMs: number
+}
+
+type Removals = ReadonlyMap<string, Removal>
+
 /** Called before each list is written. A list of an earlier run of the program has been read by now. */
 export function returningNodes(): (facts: ReturningFacts) => ReturningNodes {
-  /** By user: its last revocation, and since when the list is without it. */
-  const known = new Map<string, { readonly beforeMs: number; readonly sinceMs: number }>()
+  /** By user: its last revocation. */
+  let known: Removals = new Map()
   let isFirst = true
-  return ({ before, allowed, revocations, nowMs }) => {
-    const users = new Set(allowed.map((node) => nodeIdentity(node).user))
-    const isNew = new Set<string>()
-    for (const { user, beforeMs } of revocations.values()) {
-      if (known.get(user)?.beforeMs === beforeMs) continue
-      const wasRemovedEarlier = !before.has(user) || (isFirst && users.has(user))
-      if (!wasRemovedEarlier) isNew.add(user)
-      known.set(user, { beforeMs, sinceMs: wasRemovedEarlier ? Number.NEGATIVE_INFINITY : nowMs })
-    }
+  return (facts) => {
+    const { added, isNew } = newRemovals(known, facts, isFirst)
+    known = new Map([...known, ...added])
     isFirst = false
-    const displace: string[] = []
-    const waiting = new Map<string, number>()
-    for (const node of allowed) {
-      const { user } = nodeIdentity(node)
-      const removed = revocations.has(user) ? known.get(user) : undefined
-      if (removed === undefined || (before.has(user) && !isNew.has(user))) continue
-      const waitMs = removed.sinceMs + settleMs - nowMs
-      if (waitMs > 0) waiting.set(node, waitMs)
-      else displace.push(node)
-    }
-    return {
-      displace,
-      waiting: new Set(waiting.keys()),
-      waitMs: waiting.size === 0 ? undefined : Math.min(...waiting.values()),
-    }
+    return returning(known, isNew, facts)
+  }
+}
+
+/** Revocations that are not known yet. `isNew`: users that lose their rights by the next list. */
+function newRemovals(known: Removals, { before, allowed, revocations, nowMs }: ReturningFacts, isFirst: boolean) {
+  const users = new Set(allowed.map((node) => nodeIdentity(node).user))
+  const added = new Map<string, Removal>()
+  const isNew = new Set<string>()
+  for (const { user, beforeMs } of revocations.values()) {
+    if (known.get(user)?.beforeMs === beforeMs) continue
+    const wasRemovedEarlier = !before.has(user) || (isFirst && users.has(user))
+    if (!wasRemovedEarlier) isNew.add(user)
+    added.set(user, { beforeMs, sinceMs: wasRemovedEarlier ? Number.NEGATIVE_INFINITY : nowMs })
+  }
+  return { added, isNew }
+}
+
+function returning(
+  known: Removals,
+  isNew: ReadonlySet<string>,
+  { before, allowed, revocations, nowMs }: ReturningFacts,
+): ReturningNodes {
+  const displace: string[] = []
+  const waiting = new Map<string, number>()
+  for (const node of allowed) {
+    const { user } = nodeIdentity(node)
+    const removed = revocations.has(user) ? known.get(user) : undefined
+    if (removed === undefined || (before.has(user) && !isNew.has(user))) continue
+    const waitMs = removed.sinceMs + settleMs - nowMs
+    if (waitMs > 0) waiting.set(node, waitMs)
+    else displace.push(node)
+  }
+  return {
+    displace,
+    waiting: new Set(waiting.keys()),
+    waitMs: waiting.size === 0 ? undefined : Math.min(...waiting.values()),
   }
 }

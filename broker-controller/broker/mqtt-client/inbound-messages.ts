@@ -63,9 +63,8 @@ export function inboundMessages({ share, metrics, log, ungreeted }: InboundNeeds
     },
     foundRetained: () => [...found.values()].flatMap((topics) => [...topics.values()]),
     received(name, payload, isRetained) {
-      const topic = parseTopic(name)
-      if (topic === undefined || isFleetTopic(topic) || topicRules[topic.kind].from !== 'node') return
-      if (dnsSubdomainProblem(topic.node) !== undefined) return
+      const topic = topicOfNode(name)
+      if (topic === undefined) return
       if (isRetained) find(name, topic)
       // An empty message on these topics withdraws what was retained: agents do so for pods only.
       if (payload.length === 0 && topic.kind !== 'pod') return
@@ -77,4 +76,11 @@ export function inboundMessages({ share, metrics, log, ungreeted }: InboundNeeds
       receive(topic, payload, isRetained)
     },
   }
+}
+
+/** undefined: nodes do not publish on it. */
+function topicOfNode(name: string) {
+  const topic = parseTopic(name)
+  if (topic === undefined || isFleetTopic(topic) || topicRules[topic.kind].from !== 'node') return undefined
+  return dnsSubdomainProblem(topic.node) === undefined ? topic : undefined
 }

@@ -8,46 +8,53 @@ export type PacketMeter = (piece: Uint8Array) => number | undefined
 
 /** MQTT 3.1.1, 2.2: one byte of type, one to four of length (seven bits each, lowest first), then that many bytes. */
 export function packetMeter(maxPacketBytes: number): PacketMeter {
-  /** What is left of the present packet's body; undefined while its length is being read. */
-  let left: number | undefined
-  let length = 0
-  let lengthBytes = 0
-  let started = false
-
-  const endOfPacket = () => {
-    left = undefined
-    length = 0
-    lengthBytes = 0
-    started = false
-  }
-
+  const header: Header = { started: false, length: 0, lengthBytes: 0, left: undefined }
   return (piece) => {
     let wholeBytes = 0
     for (let at = 0; at < piece.length; ) {
-      if (left !== undefined) {
-        const skipped = Math.min(left, piece.length - at)
+      if (header.left === undefined) {
+        if (!readHeader(header, piece[at++] ?? 0, maxPacketBytes)) return undefined
+      } else {
+        const skipped = Math.min(header.left, piece.length - at)
         at += skipped
-        left -= skipped
-        if (left > 0) return wholeBytes
-        endOfPacket()
+        header.left -= skipped
+      }
+      if (header.left === 0) {
+        beginPacket(header)
         wholeBytes = at
-        continue
       }
-      const byte = piece[at++] ?? 0
-      if (!started) {
-        started = true
-        continue
-      }
-      length += (byte & 0x7f) * 128 ** lengthBytes
-      lengthBytes += 1
-      if (length > maxPacketBytes || (lengthBytes === 4 && byte >= 0x80)) return undefined
-      if (byte < 0x80) left = length
-      if (left !== 0) continue
-      endOfPacket()
-      wholeBytes = at
     }
     return wholeBytes
   }
+}
+
+/** What was read of the present packet's header. */
+type Header = {
+  started: boolean
+  length: number
+  lengthBytes: number
+  /** What is left of the packet's body; undefined while its length is being read. */
+  left: number | undefined
+}
+
+function beginPacket(header: Header): void {
+  header.started = false
+  header.length = 0
+  header.lengthBytes = 0
+  header.left = undefined
+}
+
+/** False: the packet is larger than allowed, or its length is longer than four bytes. */
+function readHeader(header: Header, byte: number, maxPacketBytes: number): boolean {
+  if (!header.started) {
+    header.started = true
+    return true
+  }
+  header.length += (byte & 0x7f) * 128 ** header.lengthBytes
+  header.lengthBytes += 1
+  if (header.length > maxPacketBytes || (header.lengthBytes === 4 && byte >= 0x80)) return false
+  if (byte < 0x80) header.left = header.length
+  return true
 }
 
 /**

@@ -115,7 +115,7 @@ function nodeVolume(persistent: PersistentVolume, claim: PersistentVolumeClaim, 
   const isOurs = local !== undefined && annotations[volumeAnnotations.provisionedBy] === localProvisioner
   const pool = isOurs ? annotations[poolAnnotation] : undefined
   return {
-    ...{ name, uid, source: hostPath ? 'hostPath' : local ? 'local' : 'other' },
+    ...{ name, uid, source: sourceOf(spec) },
     ...(path !== undefined && { path }),
     ...(pool !== undefined && { pool }),
     ...(pool !== undefined && annotations[hasDataAnnotation] === 'true' && { hasData: true }),
@@ -126,4 +126,9 @@ function nodeVolume(persistent: PersistentVolume, claim: PersistentVolumeClaim, 
     ...(csi !== undefined && { csi }),
     ...(elsewhere && { elsewhere }),
   }
+}
+
+function sourceOf({ hostPath, local }: NonNullable<PersistentVolume['spec']>): NodeVolume['source'] {
+  if (hostPath) return 'hostPath'
+  return local ? 'local' : 'other'
 }

@@ -179,6 +179,16 @@ function statePublisher({
 /** `form`: with all objects, or with references to those that the node held. */
 type Published = PublishedDesired & { readonly form: 'whole' | 'references' }
 
+/** Another machine may take the name of a deleted Node: it must find no Secret of the earlier one. */
+function retention<T>(nodeUID: string | undefined, retaining: T): T | { readonly retain: false } {
+  return nodeUID === undefined ? { retain: false } : retaining
+}
+
+/** Names of contents that the node does not hold. */
+function contentsMissing(names: Iterable<string>, holds: ReturnType<HeldContents['of']>): readonly string[] {
+  return holds === undefined || holds === 'all' ? [] : [...names].filter((one) => !holds.has(one))
+}
+
 /** Publishes the messages of nodes, and remembers the last one of each. */
 function desiredPublisher({ broker, clock, epoch, origin }: NodeOutboxNeeds, held: HeldContents) {
   const published = new Map<string, Published>()
@@ -209,8 +219,7 @@ function desiredPublisher({ broker, clock, epoch, origin }: NodeOutboxNeeds, hel
       const nodeUID = node?.metadata.uid
       const holds = content.data.awaitsCheckpoint ? undefined : held.of(name, node)
       const form = holds === undefined ? 'whole' : 'references'
-      const missing =
-        holds === undefined || holds === 'all' ? [] : [...named.contents.keys()].filter((one) => !holds.has(one))
+      const missing = contentsMissing(named.contents.keys(), holds)
       const isComplete = missing.length === 0 && earlier?.form === form
       if (earlier !== undefined && isComplete && isPublished(content, nodeUID, earlier)) {
         return remember(name, { ...earlier, pods: content.pods })
@@ -222,9 +231,7 @@ function desiredPublisher({ broker, clock, epoch, origin }: NodeOutboxNeeds, hel
       const message = holds === undefined ? whole : referencesMessage(head, content, named, missing)
       const again = () => JSON.stringify(message)
       const body = again()
-      // Another machine may take the name of a deleted Node: it must find no Secret of the earlier one.
-      const retaining =
-        nodeUID === undefined ? { retain: false } : missing.length > 0 ? { retained: references } : { again }
+      const retaining = retention(nodeUID, missing.length > 0 ? { retained: references } : { again })
       // Before: a report that arrives meanwhile is newer.
       if (holds !== undefined) held.published(name, named.contents.keys())
       await broker.publish({ kind: 'desired', node: name }, body, retaining)

@@ -15,31 +15,39 @@ export function referencedData(pods: Iterable<Pod>): ReferencedData {
   const secrets = new Set<string>()
   for (const { metadata, spec } of pods) {
     const { namespace } = metadata
-    const add = (keys: Set<string>, name: string | undefined) => {
+    const adderTo = (keys: Set<string>) => (name: string | undefined) => {
       if (name) keys.add(keyText({ ...(namespace !== undefined && { namespace }), name }))
     }
-    for (const { envFrom = [], env = [] } of containersOf({ spec })) {
-      for (const { configMapRef, secretRef } of envFrom) {
-        add(configMaps, configMapRef?.name)
-        add(secrets, secretRef?.name)
-      }
-      for (const { valueFrom } of env) {
-        add(configMaps, valueFrom?.configMapKeyRef?.name)
-        add(secrets, valueFrom?.secretKeyRef?.name)
-      }
-    }
-    for (const { configMap, secret, projected, csi } of spec.volumes ?? []) {
-      add(configMaps, configMap?.name)
-      add(secrets, secret?.secretName)
-      add(secrets, csi?.nodePublishSecretRef?.name)
-      for (const source of projected?.sources ?? []) {
-        add(configMaps, source.configMap?.name)
-        add(secrets, source.secret?.name)
-      }
-    }
-    for (const { name } of spec.imagePullSecrets ?? []) add(secrets, name)
+    const add = { configMap: adderTo(configMaps), secret: adderTo(secrets) }
+    for (const container of containersOf({ spec })) addOfContainer(container, add)
+    for (const volume of spec.volumes ?? []) addOfVolume(volume, add)
+    for (const { name } of spec.imagePullSecrets ?? []) add.secret(name)
   }
   return { configMaps: [...configMaps].sort(), secrets: [...secrets].sort() }
+}
+
+type Add = Readonly<Record<'configMap' | 'secret', (name: string | undefined) => void>>
+type PodVolume = NonNullable<Pod['spec']['volumes']>[number]
+
+function addOfContainer({ envFrom = [], env = [] }: ReturnType<typeof containersOf>[number], add: Add): void {
+  for (const { configMapRef, secretRef } of envFrom) {
+    add.configMap(configMapRef?.name)
+    add.secret(secretRef?.name)
+  }
+  for (const { valueFrom } of env) {
+    add.configMap(valueFrom?.configMapKeyRef?.name)
+    add.secret(valueFrom?.secretKeyRef?.name)
+  }
+}
+
+function addOfVolume({ configMap, secret, projected, csi }: PodVolume, add: Add): void {
+  add.configMap(configMap?.name)
+  add.secret(secret?.secretName)
+  add.secret(csi?.nodePublishSecretRef?.name)
+  for (const source of projected?.sources ?? []) {
+    add.configMap(source.configMap?.name)
+    add.secret(source.secret?.name)
+  }
 }
 
 function containersOf({ spec }: Pick<Pod, 'spec'>): readonly Pick<Container, 'env' | 'envFrom'>[] {

@@ -1,7 +1,7 @@
 /** Decides what every node is sent of a Service: a Service and its EndpointSlices → `ServiceState`. */
 import type { EndpointSlice } from '../../../api/network/endpoint-slice.ts'
 import { loadBalancerNodeOf } from '../../../api/network/load-balancer.ts'
-import { needsHealthCheckPort, needsNodePorts, type Service } from '../../../api/network/service.ts'
+import { needsHealthCheckPort, needsNodePorts, type Service, type ServiceSpec } from '../../../api/network/service.ts'
 import type { EndpointAddressState, ServiceState } from '../../../api/network/service-endpoints.ts'
 import { type FamilyFacts, familyFacts } from './family-facts.ts'
 
@@ -37,17 +37,25 @@ export function serviceState(service: Service, slices: readonly EndpointSlice[],
     ...(sourceRanges && { sourceRanges }),
     ...(type === 'ExternalName' && { externalName: spec.externalName ?? '' }),
     ports: portsOf(spec),
-    ...(spec.sessionAffinity === 'ClientIP' && {
-      affinitySeconds: spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? usualAffinitySeconds,
-    }),
+    ...affinityPart(spec),
     internalTrafficPolicy: spec.internalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     externalTrafficPolicy: spec.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
-    ...(needsHealthCheckPort(spec) && spec.healthCheckNodePort && { healthCheckNodePort: spec.healthCheckNodePort }),
+    ...healthCheckPart(spec),
     ...(spec.publishNotReadyAddresses && { publishNotReadyAddresses: true }),
     ...(notProxied.some((label) => metadata.labels?.[label] !== undefined) && { proxiedElsewhere: true }),
     endpoints,
     ...ofIPv6,
   }
+}
+
+function affinityPart({ sessionAffinity, sessionAffinityConfig }: ServiceSpec) {
+  if (sessionAffinity !== 'ClientIP') return {}
+  return { affinitySeconds: sessionAffinityConfig?.clientIP?.timeoutSeconds ?? usualAffinitySeconds }
+}
+
+function healthCheckPart(spec: ServiceSpec) {
+  const { healthCheckNodePort } = spec
+  return needsHealthCheckPort(spec) && healthCheckNodePort ? { healthCheckNodePort } : {}
 }
 
 type Addresses = NonNullable<ServiceState['ipv6']>

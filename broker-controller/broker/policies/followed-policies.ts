@@ -32,6 +32,18 @@ export function followedPolicies(peers: PolicyPeers, ipv6 = false): FollowedPoli
     else users.delete(set)
   }
 
+  /** The new selectors first: sets that both have are kept. */
+  const follow = (namespace: string, before: Followed | undefined, after: Followed | undefined) => {
+    for (const selector of after?.selectors.values() ?? []) {
+      peers.add(selector)
+      use(selector.name, namespace, 1)
+    }
+    for (const set of before?.selectors.keys() ?? []) {
+      peers.remove(set)
+      use(set, namespace, -1)
+    }
+  }
+
   return {
     set(namespace, name, policy) {
       const inNamespace = policies.get(namespace) ?? new Map<string, Followed>()
@@ -39,15 +51,7 @@ export function followedPolicies(peers: PolicyPeers, ipv6 = false): FollowedPoli
       const next = policy && policyState(policy, ipv6)
       const after = next && { selectors: next.selectors, text: JSON.stringify(next.state) }
       if (before?.text === after?.text) return 'none'
-      // The new ones first: sets that both have are kept.
-      for (const selector of after?.selectors.values() ?? []) {
-        peers.add(selector)
-        use(selector.name, namespace, 1)
-      }
-      for (const set of before?.selectors.keys() ?? []) {
-        peers.remove(set)
-        use(set, namespace, -1)
-      }
+      follow(namespace, before, after)
       if (after === undefined) inNamespace.delete(name)
       else inNamespace.set(name, after)
       if (inNamespace.size > 0) policies.set(namespace, inNamespace)
