@@ -49,17 +49,19 @@ function wholeOf(value: number): bigint | undefined {
 function toInt([value = null]: readonly Value[]): CelOutcome {
   if (isInt(value)) return value
   if (value instanceof Uint) return intOf(value.value) ?? outOfRange
-  if (value instanceof Double) {
-    const whole = wholeOf(value.value)
-    // As cel-go: the doubles nearest to the ends of the range are outside of it.
-    const isInside = value.value > -(2 ** 63) && value.value < 2 ** 63
-    return whole === undefined || !isInside ? outOfRange : (intOf(whole) ?? outOfRange)
-  }
+  if (value instanceof Double) return intOfDouble(value)
   if (value instanceof Timestamp) return intOf(celSeconds(value.nanos).seconds) ?? outOfRange
   if (value instanceof Duration) return intOf(value.nanos) ?? outOfRange
   if (typeof value !== 'string') return noSuchOverload
   const whole = /^[+-]?\d{1,32}$/.test(value) ? intOf(BigInt(value.replace('+', ''))) : undefined
   return whole ?? fail(`type conversion error from 'string' to 'int'`)
+}
+
+function intOfDouble({ value }: Double): CelOutcome {
+  const whole = wholeOf(value)
+  // As cel-go: the doubles nearest to the ends of the range are outside of it.
+  const isInside = value > -(2 ** 63) && value < 2 ** 63
+  return whole === undefined || !isInside ? outOfRange : (intOf(whole) ?? outOfRange)
 }
 
 function toUint([value = null]: readonly Value[]): CelOutcome {

@@ -134,15 +134,19 @@ function shown(arg: Value, meter: Meter, depth: number, isInside: boolean): stri
     })
     return `{${entries.sort().join(', ')}}`
   }
-  if (isInside) {
-    if (typeof arg === 'string') return JSON.stringify(arg)
-    if (arg instanceof Double) return floating(arg, (value) => value.toFixed(6), 'fixed-point')
-    if (arg instanceof Timestamp) return `timestamp("${timestampText(arg)}")`
-    if (arg instanceof Duration) return `duration("${celDurationText(arg)}")`
-  }
-  const text = valueText(arg)
-  if (text !== undefined) return isInside && arg instanceof Bytes ? `b${JSON.stringify(text)}` : text
+  const text = isInside ? innerText(arg) : valueText(arg)
+  if (text !== undefined) return text
   throw new FormatError(
     `string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given ${typeNameOf(arg)}`,
   )
+}
+
+/** In a list or map. undefined: it has no text. */
+function innerText(arg: Value): string | undefined {
+  if (typeof arg === 'string') return JSON.stringify(arg)
+  if (arg instanceof Double) return floating(arg, (value) => value.toFixed(6), 'fixed-point')
+  if (arg instanceof Timestamp) return `timestamp("${timestampText(arg)}")`
+  if (arg instanceof Duration) return `duration("${celDurationText(arg)}")`
+  const text = valueText(arg)
+  return text !== undefined && arg instanceof Bytes ? `b${JSON.stringify(text)}` : text
 }

@@ -60,22 +60,25 @@ type Arithmetic = {
 }
 
 /** undefined: the operands are not numbers of one type. */
-function calculated(left: Value, right: Value, { safe, exact, floating, byZero }: Arithmetic): CelOutcome | undefined {
-  if (isInt(left) && isInt(right)) {
-    if (byZero !== undefined && right === 0) return fail(byZero)
-    if (typeof left === 'number' && typeof right === 'number') {
-      const result = safe(left, right)
-      // No integer is -0.
-      if (Number.isSafeInteger(result)) return result === 0 ? 0 : result
-    }
-    return intOf(exact(BigInt(left), BigInt(right))) ?? outOfRange
-  }
+function calculated(left: Value, right: Value, arithmetic: Arithmetic): CelOutcome | undefined {
+  if (isInt(left) && isInt(right)) return calculatedInt(left, right, arithmetic)
+  const { exact, floating, byZero } = arithmetic
   if (left instanceof Uint && right instanceof Uint) {
     if (byZero !== undefined && right.value === 0n) return fail(byZero)
     return uintOf(exact(left.value, right.value)) ?? unsignedOutOfRange
   }
   if (floating === undefined || !(left instanceof Double) || !(right instanceof Double)) return undefined
   return new Double(floating(left.value, right.value))
+}
+
+function calculatedInt(left: number | bigint, right: number | bigint, { safe, exact, byZero }: Arithmetic): CelOutcome {
+  if (byZero !== undefined && right === 0) return fail(byZero)
+  if (typeof left === 'number' && typeof right === 'number') {
+    const result = safe(left, right)
+    // No integer is -0.
+    if (Number.isSafeInteger(result)) return result === 0 ? 0 : result
+  }
+  return intOf(exact(BigInt(left), BigInt(right))) ?? outOfRange
 }
 
 const plus = (a: number, b: number) => a + b

@@ -68,25 +68,38 @@ function found([text, source]: readonly Value[], meter: Meter): CelOutcome {
   })
 }
 
+/** A character beyond the first 65,536 takes two places. */
+function afterCharacter(text: string, at: number): number {
+  return at + ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1)
+}
+
 function allFound([text, source, most]: readonly Value[], meter: Meter): CelOutcome {
   if (typeof text !== 'string' || typeof source !== 'string') return noSuchOverload
   if (most !== undefined && typeof most !== 'number') return noSuchOverload
   const limit = most === undefined || most < 0 ? Number.POSITIVE_INFINITY : most
-  return withPattern(source, meter, (pattern, steps) => {
-    const pieces: string[] = []
-    // An empty match that follows another one directly is left out, as in Go's FindAllString.
-    let before = -1
-    for (let at = 0; at <= text.length && pieces.length < limit; ) {
-      const place = pattern.search(text, at, steps)
-      if (place === undefined) return undefined
-      if (place === 'none') break
-      const isEmpty = place.start === place.end
-      if (!isEmpty || place.end !== before) pieces.push(text.slice(place.start, place.end))
-      before = place.end
-      at = isEmpty ? place.end + ((text.codePointAt(place.end) ?? 0) > 0xffff ? 2 : 1) : place.end
-    }
-    return new ArrayList(pieces)
-  })
+  return withPattern(source, meter, (pattern, steps) => piecesIn(text, limit, (at) => pattern.search(text, at, steps)))
+}
+
+type Match = { readonly start: number; readonly end: number }
+
+function piecesIn(
+  text: string,
+  limit: number,
+  search: (at: number) => Match | 'none' | undefined,
+): ArrayList | undefined {
+  const pieces: string[] = []
+  // An empty match that follows another one directly is left out, as in Go's FindAllString.
+  let before = -1
+  for (let at = 0; at <= text.length && pieces.length < limit; ) {
+    const place = search(at)
+    if (place === undefined) return undefined
+    if (place === 'none') break
+    const isEmpty = place.start === place.end
+    if (!isEmpty || place.end !== before) pieces.push(text.slice(place.start, place.end))
+    before = place.end
+    at = isEmpty ? afterCharacter(text, place.end) : place.end
+  }
+  return new ArrayList(pieces)
 }
 
 export const patterns: FunctionTable = {

@@ -27,15 +27,22 @@ export function equalValues(left: Value, right: Value, meter: Meter): boolean {
   if (left instanceof ListValue) return right instanceof ListValue && equalLists(left, right, meter)
   if (left instanceof MapValue) return right instanceof MapValue && equalMaps(left, right, meter)
   if (left instanceof ObjectValue) return right instanceof ObjectValue && equalObjects(left, right, meter)
+  if (left instanceof Optional) return right instanceof Optional && equalOptionals(left, right, meter)
+  return equalScalars(left, right)
+}
+
+function equalOptionals(left: Optional, right: Optional, meter: Meter): boolean {
+  if (left.value === undefined || right.value === undefined) return left.value === right.value
+  return equalValues(left.value, right.value, meter)
+}
+
+function equalScalars(left: Value, right: Value): boolean {
   if (left instanceof Bytes) return right instanceof Bytes && compareBytes(left, right) === 0
   if (left instanceof Timestamp) return right instanceof Timestamp && left.nanos === right.nanos
   if (left instanceof Duration) return right instanceof Duration && left.nanos === right.nanos
   if (left instanceof TypeValue) return right instanceof TypeValue && left.name === right.name
-  if (left instanceof OpaqueValue)
-    return right instanceof OpaqueValue && left.typeName === right.typeName && left.equals(right)
-  if (!(left instanceof Optional) || !(right instanceof Optional)) return false
-  if (left.value === undefined || right.value === undefined) return left.value === right.value
-  return equalValues(left.value, right.value, meter)
+  if (!(left instanceof OpaqueValue) || !(right instanceof OpaqueValue)) return false
+  return left.typeName === right.typeName && left.equals(right)
 }
 
 /** Characters that are compared in the time of one step. */
