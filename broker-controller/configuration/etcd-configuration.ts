@@ -55,41 +55,19 @@ export function etcdSettings(
   }
   const prefix = named('--etcd-prefix', 'etcdPrefix', flags?.prefix)
   if (servers.value === undefined) {
-    for (const { name, value } of Object.values(files)) {
-      if (value !== undefined) problems.push(`${name}: it has no effect without etcdServers (--etcd-servers)`)
-    }
+    problems.push(...withoutEffect(files, 'without etcdServers (--etcd-servers)'))
     return undefined
   }
   const given = (flags?.servers?.split(',') ?? file.etcdServers ?? []).map((server) => server.trim())
   const urls = given.map(serverURL)
-  if (given.length === 0) problems.push(`${servers.name}: there must be at least one server`)
-  for (const [i, url] of urls.entries()) {
-    if (url !== undefined) continue
-    problems.push(
-      `${servers.name}: ${JSON.stringify(given[i])} must be a URL like https://10.0.0.1:2379, without a path`,
-    )
-  }
-  const schemes = new Set(urls.flatMap((url) => url?.protocol ?? []))
-  if (schemes.size > 1) problems.push(`${servers.name}: the servers must be all https or all http`)
-  if (schemes.has('http:')) {
-    for (const { name, value } of Object.values(files)) {
-      if (value !== undefined)
-        problems.push(`${name}: it has no effect for servers of http; write https in ${servers.name}`)
-    }
-  }
-  if ((files.cert.value === undefined) !== (files.key.value === undefined)) {
-    problems.push(`${files.cert.name} and ${files.key.name}: one is given without the other`)
-  }
   const path = typeof prefix.value === 'string' ? prefix.value : defaultEtcdPrefix
-  if (!/^(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/.test(path) || path.length > longestPrefix) {
-    problems.push(
-      `${prefix.name}: ${JSON.stringify(path)} must be a path like ${defaultEtcdPrefix}, of at most ${longestPrefix} characters and without a slash at its end`,
-    )
-  }
   const { etcdQuotaBackendBytes: quotaBytes } = file
-  if (quotaBytes !== undefined && quotaBytes < leastQuotaBytes) {
-    problems.push(`etcdQuotaBackendBytes: ${quotaBytes} must be the --quota-backend-bytes of etcd, in bytes`)
-  }
+  problems.push(
+    ...serverProblems(servers.name, given, urls),
+    ...fileProblems(files, servers.name, urls),
+    ...prefixProblems(prefix.name, path),
+    ...quotaProblems(quotaBytes),
+  )
   return {
     servers: urls.flatMap((url) =>
       url === undefined ? [] : [`${url.protocol}//${url.hostname}:${url.port || defaultPort}`],
@@ -100,6 +78,50 @@ export function etcdSettings(
     prefix: path,
     ...(quotaBytes !== undefined && { quotaBytes }),
   }
+}
+
+/** A setting with the flag or field that it was given with. */
+type Named = { readonly name: string; readonly value: unknown }
+type Files = { readonly ca: Named; readonly cert: Named; readonly key: Named }
+
+function withoutEffect(files: Files, why: string): readonly string[] {
+  return Object.values(files).flatMap(({ name, value }) =>
+    value === undefined ? [] : [`${name}: it has no effect ${why}`],
+  )
+}
+
+function protocolsOf(urls: readonly (URL | undefined)[]): ReadonlySet<string> {
+  return new Set(urls.flatMap((url) => url?.protocol ?? []))
+}
+
+function serverProblems(name: string, given: readonly string[], urls: readonly (URL | undefined)[]): readonly string[] {
+  return [
+    ...(given.length === 0 ? [`${name}: there must be at least one server`] : []),
+    ...given
+      .filter((_, index) => urls[index] === undefined)
+      .map((one) => `${name}: ${JSON.stringify(one)} must be a URL like https://10.0.0.1:2379, without a path`),
+    ...(protocolsOf(urls).size > 1 ? [`${name}: the servers must be all https or all http`] : []),
+  ]
+}
+
+function fileProblems(files: Files, servers: string, urls: readonly (URL | undefined)[]): readonly string[] {
+  const { cert, key } = files
+  const isPaired = (cert.value === undefined) === (key.value === undefined)
+  return [
+    ...(protocolsOf(urls).has('http:') ? withoutEffect(files, `for servers of http; write https in ${servers}`) : []),
+    ...(isPaired ? [] : [`${cert.name} and ${key.name}: one is given without the other`]),
+  ]
+}
+
+function prefixProblems(name: string, path: string): readonly string[] {
+  if (/^(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/.test(path) && path.length <= longestPrefix) return []
+  const form = `a path like ${defaultEtcdPrefix}, of at most ${longestPrefix} characters and without a slash at its end`
+  return [`${name}: ${JSON.stringify(path)} must be ${form}`]
+}
+
+function quotaProblems(bytes: number | undefined): readonly string[] {
+  if (bytes === undefined || bytes >= leastQuotaBytes) return []
+  return [`etcdQuotaBackendBytes: ${bytes} must be the --quota-backend-bytes of etcd, in bytes`]
 }
 
 /** With the content of the files. Rejects with an error that names the setting, the file and the reason. */

@@ -37,6 +37,20 @@ export type LoadBalancerSurroundings = {
 
 const sshPort = 22
 
+function usualMode(pool: LoadBalancerFields['loadBalancerPool'], isRouted: boolean): LoadBalancerSettings['mode'] {
+  if (pool !== undefined) return 'pool'
+  return isRouted ? 'nodes' : 'none'
+}
+
+function needsRouting({ loadBalancer, loadBalancerPool }: LoadBalancerFields, mode: string): string {
+  const [field, name] =
+    loadBalancer === undefined
+      ? [`loadBalancerPool: ${loadBalancerPool?.join(', ')}`, 'loadBalancerPool']
+      : [`loadBalancer: ${mode}`, 'loadBalancer']
+  const reason = 'which gives Services a data path on every node'
+  return `${field} needs podNetwork: routed, ${reason}: set it, or remove ${name}`
+}
+
 /** Without settings: a pool where one is configured, else the addresses of nodes. Adds what is wrong to `problems`. */
 export function loadBalancerSettings(
   file: LoadBalancerFields,
@@ -45,13 +59,8 @@ export function loadBalancerSettings(
 ): LoadBalancerSettings {
   const { podNetwork, loadBalancerPool } = file
   const isRouted = podNetwork === 'routed'
-  const mode = file.loadBalancer ?? (loadBalancerPool === undefined ? (isRouted ? 'nodes' : 'none') : 'pool')
-  if (mode !== 'none' && !isRouted) {
-    const field =
-      file.loadBalancer === undefined ? `loadBalancerPool: ${loadBalancerPool?.join(', ')}` : `loadBalancer: ${mode}`
-    const remedy = `set it, or remove ${file.loadBalancer === undefined ? 'loadBalancerPool' : 'loadBalancer'}`
-    problems.push(`${field} needs podNetwork: routed, which gives Services a data path on every node: ${remedy}`)
-  }
+  const mode = file.loadBalancer ?? usualMode(loadBalancerPool, isRouted)
+  if (mode !== 'none' && !isRouted) problems.push(needsRouting(file, mode))
   if (mode !== 'pool') {
     if (loadBalancerPool !== undefined) {
       problems.push(`loadBalancerPool: not used with loadBalancer: ${mode}; remove one of them`)

@@ -44,15 +44,17 @@ const one = new RegExp(`${escapeByte}(?:\\[[0-?]*[ -/]*[@-~]|O[@-~])|\\p{Cc}|\\P
  */
 export function keyDecoder(): (piece: Uint8Array) => readonly Key[] {
   const decoder = new StringDecoder('utf8')
-  return (piece) =>
-    (decoder.write(Buffer.from(piece)).match(one) ?? []).flatMap((part): Key[] => {
-      if (part.startsWith(escapeByte) && part.length > 1) {
-        const key = sequences[part.slice(1)]
-        return key === undefined ? [] : [{ key }]
-      }
-      if (part === escapeByte) return [{ key: 'escape' }]
-      const control = controls[part]
-      if (control !== undefined) return [{ key: control }]
-      return /^\p{Cc}/u.test(part) ? [] : [{ key: 'text', text: part }]
-    })
+  return (piece) => (decoder.write(Buffer.from(piece)).match(one) ?? []).flatMap((part) => keyOf(part) ?? [])
+}
+
+/** undefined: it has no meaning here. */
+function keyOf(part: string): Key | undefined {
+  if (part === escapeByte) return { key: 'escape' }
+  if (part.startsWith(escapeByte)) {
+    const key = sequences[part.slice(1)]
+    return key === undefined ? undefined : { key }
+  }
+  const control = controls[part]
+  if (control !== undefined) return { key: control }
+  return /^\p{Cc}/u.test(part) ? undefined : { key: 'text', text: part }
 }

@@ -44,25 +44,33 @@ export function wishProblem({ to, schedule, keep }: BackupWish): string | undefi
   return times === undefined || times.ok ? undefined : `--schedule: ${times.problem}`
 }
 
+function backupAnnotations({ to, stops, schedule, keep, bytesPerSecond }: BackupWish): Annotations {
+  const when: Annotations =
+    schedule === undefined
+      ? { [backupNowAnnotation]: stops ? 'stopped' : 'usual' }
+      : {
+          [backupScheduleAnnotation]: schedule === '' ? null : schedule,
+          [backupModeAnnotation]: stops ? 'stopped' : null,
+        }
+  return {
+    // With a folder that is given the identity of the one before does not count.
+    ...(to !== undefined && { [backupToAnnotation]: to, [lastBackupAnnotation]: null }),
+    ...(keep !== undefined && { [backupKeepAnnotation]: keep }),
+    ...(bytesPerSecond !== undefined && { [moveRateAnnotation]: String(bytesPerSecond) }),
+    ...when,
+  }
+}
+
+type Annotations = Parameters<MoveWatch['annotate']>[1]
+
 /** Asks for the backup and resolves when it is made; or sets the schedule. Throws when it cannot be, or fails. */
 export async function backUpClaim(subject: string, wish: BackupWish, watch: MoveWatch): Promise<string> {
   const row = volumeNamed(subject, await watch.fleet())
   const problem = backupProblem(row)
   if (problem !== undefined) throw new Error(problem)
-  const { to, stops, schedule, keep, bytesPerSecond } = wish
+  const { schedule } = wish
   const before = row.lastBackup
-  await watch.annotate(row.volume, {
-    // With a folder that is given the identity of the one before does not count.
-    ...(to !== undefined && { [backupToAnnotation]: to, [lastBackupAnnotation]: null }),
-    ...(keep !== undefined && { [backupKeepAnnotation]: keep }),
-    ...(bytesPerSecond !== undefined && { [moveRateAnnotation]: String(bytesPerSecond) }),
-    ...(schedule === undefined
-      ? { [backupNowAnnotation]: stops ? 'stopped' : 'usual' }
-      : {
-          [backupScheduleAnnotation]: schedule === '' ? null : schedule,
-          [backupModeAnnotation]: stops ? 'stopped' : null,
-        }),
-  })
+  await watch.annotate(row.volume, backupAnnotations(wish))
   const claim = row.claim ?? row.volume
   if (schedule === '') return `${claim} is not backed up by a schedule of its volume any more.\n`
   if (schedule !== undefined) return `${claim} is backed up by the schedule ${schedule}, the first time soon.\n`

@@ -57,22 +57,10 @@ export async function volumesCommand(argv: readonly string[], output: CommandOut
         return async () => listing(form, format, await fleetVolumes(await api()))
       case 'show NAME':
         return async () => volumeText(first, await fleetVolumes(await api()))
-      case 'move CLAIM': {
-        const { to, rate, cancel } = values
-        const problem = sizeProblem(rate, '--rate')
-        if (problem !== undefined) return problem
-        if (cancel) return async () => cancelMove(first, watchFor(await api(), output))
-        if (to === undefined) return 'Give the node that gets the data with --to NODE'
-        const bytesPerSecond = rate === undefined ? undefined : Math.ceil(quantityToNumber(rate))
-        return async () => moveVolume(first, { to, bytesPerSecond }, watchFor(await api(), output))
-      }
-      case 'backup CLAIM': {
-        const { to, stop, schedule, keep, rate } = values
-        const bytesPerSecond = rate === undefined ? undefined : Math.ceil(quantityToNumber(rate))
-        const wish: BackupWish = { to, stops: stop, schedule, keep, bytesPerSecond }
-        const problem = sizeProblem(rate, '--rate') ?? wishProblem(wish)
-        return problem ?? (async () => backUpClaim(first, wish, watchFor(await api(), output)))
-      }
+      case 'move CLAIM':
+        return moving(first, values, async () => watchFor(await api(), output))
+      case 'backup CLAIM':
+        return backingUp(first, values, async () => watchFor(await api(), output))
       case 'backups':
         return async () => {
           const found = await fleetBackups(values.from, await api())
@@ -93,6 +81,41 @@ export async function volumesCommand(argv: readonly string[], output: CommandOut
       }
     }
   })
+}
+
+/** What is wrong with the options, or what is done. */
+type Work = string | (() => Promise<string>)
+type Watching = () => Promise<MoveWatch>
+
+type MoveOptions = {
+  readonly to: string | undefined
+  readonly rate: string | undefined
+  readonly cancel: boolean
+}
+
+function moving(claim: string, { to, rate, cancel }: MoveOptions, watch: Watching): Work {
+  const problem = sizeProblem(rate, '--rate')
+  if (problem !== undefined) return problem
+  if (cancel) return async () => cancelMove(claim, await watch())
+  if (to === undefined) return 'Give the node that gets the data with --to NODE'
+  return async () => moveVolume(claim, { to, bytesPerSecond: rateOf(rate) }, await watch())
+}
+
+type BackupOptions = Pick<BackupWish, 'to' | 'schedule' | 'keep'> & {
+  readonly stop: boolean
+  readonly rate: string | undefined
+}
+
+function backingUp(claim: string, { to, stop, schedule, keep, rate }: BackupOptions, watch: Watching): Work {
+  const problem = sizeProblem(rate, '--rate')
+  if (problem !== undefined) return problem
+  const wish: BackupWish = { to, stops: stop, schedule, keep, bytesPerSecond: rateOf(rate) }
+  return wishProblem(wish) ?? (async () => backUpClaim(claim, wish, await watch()))
+}
+
+/** In bytes per second. */
+function rateOf(rate: string | undefined): number | undefined {
+  return rate === undefined ? undefined : Math.ceil(quantityToNumber(rate))
 }
 
 type Api<Verbs extends keyof ApiClient = 'get' | 'post'> = {
