@@ -70,21 +70,28 @@ export function drains({ request, podsOf, clock, limited }: DrainNeeds): Drains 
       limited.warn(`drain ended ${node}`, 'Drain ended: pods stay', { node, pods: leaving.length })
       return undefined
     }
+    return await evictNext(node, drain, nextEvictions(leaving, drain), signal)
+  }
+  const evictNext = async (
+    node: string,
+    drain: Drain,
+    pods: ReturnType<typeof nextEvictions>,
+    signal: AbortSignal,
+  ): Promise<Drain | undefined> => {
     const evicted = new Set(drain.evicted)
     const held = new Set<string>()
-    for (const pod of nextEvictions(leaving, drain)) {
+    for (const pod of pods) {
       if (signal.aborted || running.get(node) !== drain) break
+      const { namespace, name, uid = '' } = pod.metadata
       const code = await evict(pod, request, signal)
-      if (code === 201 || code === 404) evicted.add(pod.metadata.uid ?? '')
-      else if (code === 429) held.add(pod.metadata.uid ?? '')
-      else {
-        limited.warn(`drain ended ${node}`, 'Drain ended: a pod cannot be evicted', {
-          node,
-          pod: `${pod.metadata.namespace}/${pod.metadata.name}`,
-          code,
-        })
+      const outcome = evictionOutcome(code)
+      if (outcome === 'refused') {
+        const refused = { node, pod: `${namespace}/${name}`, code }
+        limited.warn(`drain ended ${node}`, 'Drain ended: a pod cannot be evicted', refused)
         return undefined
       }
+      const pile = outcome === 'evicted' ? evicted : held
+      pile.add(uid)
     }
     return { ...drain, isCordoned: true, evicted, held }
   }
@@ -148,4 +155,10 @@ async function evict(
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/eviction`
   const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name } }
   return (await request({ method: 'POST', path, body }, signal)).code
+}
+
+/** 404: the pod is gone already. 429: a disruption budget does not allow it yet. */
+function evictionOutcome(code: number): 'evicted' | 'held' | 'refused' {
+  if (code === 201 || code === 404) return 'evicted'
+  return code === 429 ? 'held' : 'refused'
 }

@@ -66,6 +66,13 @@ export function publishedDevices(
     )
   }
 
+  /** The promises are awaited later: until then a rejection is not an unhandled one. */
+  const lookQuietly = (id: string) => {
+    const sent = look(id)
+    for (const one of sent) one.catch(() => undefined)
+    return sent
+  }
+
   const markDue = () => {
     const now = clock.monotonicMs()
     for (const [id, dueMs] of due) if (now >= dueMs) marked.add(id)
@@ -103,10 +110,7 @@ export function publishedDevices(
       for (const id of order) {
         if (underWay.length >= most.messages || looked >= most.devices) break
         if (!marked.delete(id)) continue
-        for (const one of look(id)) {
-          one.catch(() => undefined) // it is waited for below
-          underWay.push(one)
-        }
+        underWay.push(...lookQuietly(id))
         if (++looked % atOnce === 0) await setImmediate()
       }
       await Promise.all(underWay)

@@ -24,9 +24,11 @@ const retry = { firstMs: 5_000, maxMs: 5 * 60_000 }
 /** An older message is dropped. */
 const longestMs = 6 * 3600_000
 
+type Waiting = { readonly message: Notification; readonly sinceMs: number }
+
 export function channelQueue(channel: Channel, { send, clock, log }: ChannelQueueNeeds): ChannelQueue {
   const wake = alarm(clock)
-  let waiting: readonly { readonly message: Notification; readonly sinceMs: number }[] = []
+  let waiting: readonly Waiting[] = []
   const drop = (why: string) => {
     waiting = waiting.slice(1)
     log.warn('Notification dropped', { channel: channel.name, why })
@@ -38,6 +40,18 @@ export function channelQueue(channel: Channel, { send, clock, log }: ChannelQueu
     } catch (error) {
       return error instanceof SendError ? error : new SendError('it could not be sent', false, { cause: error })
     }
+  }
+  /** Both give the number of failures since a message was sent or dropped. */
+  const sent = (one: Waiting): number => {
+    waiting = waiting.filter((other) => other !== one)
+    return 0
+  }
+  const failed = (one: Waiting, { message, isFinal }: SendError, failures: number): number => {
+    if (failures === 0) log.warn('Notification not sent', { channel: channel.name, why: message })
+    const isOld = clock.monotonicMs() - one.sinceMs >= longestMs
+    if ((!isFinal && !isOld) || waiting[0] !== one) return failures + 1
+    drop(isFinal ? 'the server refuses it' : 'it is too old')
+    return 0
   }
   return {
     add(message) {
@@ -55,19 +69,8 @@ export function channelQueue(channel: Channel, { send, clock, log }: ChannelQueu
         }
         const failure = await trySend(first.message, signal)
         if (signal.aborted) return
-        if (failure === undefined) {
-          failures = 0
-          waiting = waiting.filter((one) => one !== first)
-          continue
-        }
-        if (failures++ === 0) log.warn('Notification not sent', { channel: channel.name, why: failure.message })
-        const isOld = clock.monotonicMs() - first.sinceMs >= longestMs
-        if ((failure.isFinal || isOld) && waiting[0] === first) {
-          drop(failure.isFinal ? 'the server refuses it' : 'it is too old')
-          failures = 0
-          continue
-        }
-        await clock.sleep(longestBackoffMs(failures - 1, retry), signal)
+        failures = failure === undefined ? sent(first) : failed(first, failure, failures)
+        if (failures > 0) await clock.sleep(longestBackoffMs(failures - 1, retry), signal)
       }
     },
   }
