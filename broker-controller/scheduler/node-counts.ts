@@ -40,10 +40,7 @@ export function nodeCounts(nodes: ReadonlyMap<string, NodeAllocation>): NodeCoun
     }
     for (const image of missing) carriers.set(image, 0)
     for (const { node } of nodes.values()) {
-      const found = new Set<string>()
-      for (const { names = [] } of node.status?.images ?? [])
-        for (const name of names) if (missing.has(name)) found.add(name)
-      for (const name of found) addTo(carriers, name, 1)
+      for (const name of imagesOn(node, missing)) addTo(carriers, name, 1)
       yield
     }
   }
@@ -75,4 +72,11 @@ export function nodeCounts(nodes: ReadonlyMap<string, NodeAllocation>): NodeCoun
       return carriers.get(image) ?? 0
     },
   }
+}
+
+/** Those of the images that the node has, each once. */
+function imagesOn({ status }: NodeAllocation['node'], wanted: ReadonlySet<string>): ReadonlySet<string> {
+  const found = new Set<string>()
+  for (const { names = [] } of status?.images ?? []) for (const name of names) if (wanted.has(name)) found.add(name)
+  return found
 }

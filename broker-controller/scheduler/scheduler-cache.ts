@@ -106,6 +106,18 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, need
     else known.nominate(key, present, nominated)
   }
 
+  /** A pod without a node. */
+  const offer = (key: string, present: StoredPod, previous: StoredPod | undefined) => {
+    if (!isOurs(present) || needs.isHeld(present)) {
+      undo(key)
+      return queue.remove(key)
+    }
+    if (assumed.has(key)) return queue.update(key, present)
+    if (previous !== undefined && queue.has(key) && !asksDifferently(present, previous)) return
+    queue.add(key, present)
+    needs.wake()
+  }
+
   return {
     ...nodeObservers(known, needs, notify),
     observePod(present, previous) {
@@ -120,14 +132,7 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, need
         return
       }
       followNomination(key, present, previous)
-      if (!isOurs(present) || needs.isHeld(present)) {
-        undo(key)
-        return queue.remove(key)
-      }
-      if (assumed.has(key)) return queue.update(key, present)
-      if (previous !== undefined && queue.has(key) && !asksDifferently(present, previous)) return
-      queue.add(key, present)
-      needs.wake()
+      offer(key, present, previous)
     },
     ...volumeObservers(known, needs, (key) => assumed.has(key), notify),
     ...csiObservers(known.volumes, notify),

@@ -46,18 +46,20 @@ export async function sendingNode(
 ): Promise<SendingNode> {
   const frames = await opened(node, wanted, needs, signal)
   let known: BackupFacts = {}
+  const take = (channel: number, payload: Buffer) => {
+    if (channel === request) known = { ...known, ...factsIn(payload) }
+    if (channel === status) throw failure(node, statusIn(payload)?.message ?? 'it ended before all was sent')
+  }
   return {
     facts: () => known,
     close: () => frames.destroy(),
     async *pieces() {
       for (;;) {
         const frame = await frames.next()
-        if (frame === undefined) throw failure(node, undefined)
-        const { channel, payload } = frame
-        if (channel === request) known = { ...known, ...factsIn(payload) }
-        else if (channel === output) yield payload
+        const { channel, payload } = frame ?? cut(node)
+        if (channel === output) yield payload
         else if (channel === end && payload[0] === output) return
-        else if (channel === status) throw failure(node, statusIn(payload)?.message ?? 'it ended before all was sent')
+        else take(channel, payload)
       }
     },
   }
@@ -76,13 +78,13 @@ export async function takingNode(
   const follow = async (): Promise<void> => {
     for (;;) {
       const frame = await frames.next()
-      if (frame === undefined) throw failure(node, undefined)
-      if (frame.channel === request) {
-        known = { ...known, ...factsIn(frame.payload) }
+      const { channel, payload } = frame ?? cut(node)
+      if (channel === request) {
+        known = { ...known, ...factsIn(payload) }
         wake()
       }
-      if (frame.channel !== status) continue
-      const { state, reason, message } = statusIn(frame.payload) ?? {}
+      if (channel !== status) continue
+      const { state, reason, message } = statusIn(payload) ?? {}
       isDone = state === 'ended' && reason === undefined
       if (isDone) return
       throw failure(node, message)
@@ -110,6 +112,11 @@ export async function takingNode(
     },
     close: () => frames.destroy(),
   }
+}
+
+/** The connection ended before its announced end. */
+function cut(node: string): never {
+  throw failure(node, undefined)
 }
 
 /** Rejects with the reason of the node, and where it is away. */

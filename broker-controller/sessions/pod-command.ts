@@ -3,7 +3,7 @@ import { decode } from '../../api/decode.ts'
 import { type SessionRequest, type SessionStatus, SessionStatusSchema, sessionChannels } from '../../api/sessions.ts'
 import { parseJson } from '../../api/text/json.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
-import { sessionFrames } from '../../daemon/sessions/session-frames.ts'
+import { type SessionFrames, sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import type { SessionNeeds } from './node-answers.ts'
 
 export type PodCommand = {
@@ -31,16 +31,7 @@ export async function runInPod(
       try {
         const exec = { container, command, stdin: false, stdout: true, stderr: true, tty: false }
         await frames.sendText(sessionChannels.request, JSON.stringify({ ...pod, exec }))
-        let text = ''
-        for (;;) {
-          const frame = await frames.next()
-          if (frame === undefined) throw new Error(`${what} was cut`)
-          const { channel, payload } = frame
-          if (channel === sessionChannels.output || channel === sessionChannels.errorOutput)
-            text = (text + payload.toString()).slice(-mostText)
-          const reported = channel === sessionChannels.status ? statusIn(payload) : undefined
-          if (reported !== undefined && reported.state !== 'started') return { ...reported, text: text.trim() }
-        }
+        return await endOf(frames, what)
       } finally {
         frames.destroy()
       }
@@ -55,4 +46,18 @@ export async function runInPod(
 function statusIn(payload: Buffer): SessionStatus | undefined {
   const decoded = decode(SessionStatusSchema, parseJson(payload.toString()))
   return decoded.ok ? decoded.value : undefined
+}
+
+/** The last status, with the end of what the command wrote. */
+async function endOf(frames: SessionFrames, what: string): Promise<SessionStatus & { readonly text: string }> {
+  const { output, errorOutput, status } = sessionChannels
+  let text = ''
+  for (;;) {
+    const frame = await frames.next()
+    if (frame === undefined) throw new Error(`${what} was cut`)
+    const { channel, payload } = frame
+    if (channel === output || channel === errorOutput) text = (text + payload.toString()).slice(-mostText)
+    const reported = channel === status ? statusIn(payload) : undefined
+    if (reported !== undefined && reported.state !== 'started') return { ...reported, text: text.trim() }
+  }
 }

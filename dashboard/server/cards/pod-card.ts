@@ -36,12 +36,7 @@ export function podCard(pod: Pod): PodCard {
 export function whyPodWaits({ metadata, status = {} }: Pod): string | undefined {
   const { phase = 'Pending', conditions = [], reason, message } = status
   if (phase === 'Succeeded') return undefined
-  if (metadata.deletionTimestamp !== undefined) {
-    const finalizers = metadata.finalizers ?? []
-    return finalizers.length > 0
-      ? `Deletion waits for the finalizer ${finalizers[0]}.`
-      : 'The pod is being stopped; its containers have their grace period.'
-  }
+  if (metadata.deletionTimestamp !== undefined) return whyDeletionWaits(metadata.finalizers ?? [])
   if (phase === 'Failed') return sentence(message || reason || endOf(status.containerStatuses) || 'A container failed')
   const scheduled = conditions.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False') return sentence(scheduled.message || 'No node fits the pod')
@@ -51,6 +46,11 @@ export function whyPodWaits({ metadata, status = {} }: Pod): string | undefined 
   if (ready?.status === 'True') return undefined
   if (phase === 'Pending') return sentence(message || 'The node prepares the pod')
   return sentence(ready?.message || 'A container is not ready yet')
+}
+
+function whyDeletionWaits([finalizer]: readonly string[]): string {
+  if (finalizer !== undefined) return `Deletion waits for the finalizer ${finalizer}.`
+  return 'The pod is being stopped; its containers have their grace period.'
 }
 
 function isStuck({ state }: ContainerStatus): boolean {
