@@ -1,7 +1,12 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
 import { type Loop, runLoops } from './run.ts'
 import { quietLog } from './testing/quiet-log.ts'
 
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 const ended: string[] = []
 const untilStopped = (name: string): Loop => ({
   name,
@@ -52,4 +57,22 @@ test('a loop that ends by itself has failed', async (t) => {
   const running = runLoops([over, untilStopped('a')], new AbortController().signal, quietLog(t))
   await t.rejects(running, { message: 'Loop over failed', cause: { message: 'It ended by itself' } })
   ended.splice(0)
+})
+
+test('what loops refer to is released with the last reference to them', async (t) => {
+  const begin = () => {
+    const held = { name: 'held' }
+    const loop: Loop = {
+      name: 'a',
+      run: (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(void held.name))),
+    }
+    void runLoops([loop], new AbortController().signal, quietLog(t))
+    return new WeakRef(held)
+  }
+  const held = begin()
+  for (let i = 0; i < 3; i++) {
+    await turn()
+    collectGarbage()
+  }
+  t.equal(held.deref(), undefined)
 })
