@@ -43,7 +43,7 @@ export function controllerRegistry({ client, keys, clock, log }: ControllerRegis
 
   const write = async (address: ControllerAddress) => {
     // One for the life of the process: each lasts a day.
-    if (lease === undefined || !(await keptAlive(client, lease))) {
+    if (lease === undefined || !(await keptAlive(client, lease, clock))) {
       lease = (await client.call(methods.leaseGrant, { ttl: leaseSeconds })).id
     }
     const value = Buffer.from(JSON.stringify(address))

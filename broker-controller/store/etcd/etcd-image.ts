@@ -129,10 +129,10 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
     if (closing.signal.aborted) return
     // The first end may be that of a member: once for each time without etcd.
     if (failures === 1) log.warn('Watch of etcd ended', { reason, revision })
-    await clock.sleep(backoffMs(failures++, retry, Math.random), closing.signal)
+    await clock.sleep(backoffMs(failures++, retry, clock.random ?? Math.random), closing.signal)
     if (closing.signal.aborted) return
     for (let attempts = 0; isReadAgain && !(await hasReplacedAll(reason, attempts)); attempts++) {
-      await clock.sleep(backoffMs(attempts, retry, Math.random), closing.signal)
+      await clock.sleep(backoffMs(attempts, retry, clock.random ?? Math.random), closing.signal)
       if (closing.signal.aborted) return
     }
     watch()

@@ -50,6 +50,8 @@ export type EtcdStoreNeeds = EtcdPlace & {
   readonly secretsKeyFile?: string
   /** Who decides which process may write; undefined: the key of the owner, with this process. */
   readonly ownership?: (client: EtcdClient, keys: EtcdKeys) => Promise<StoreOwner>
+  /** undefined: a connection to `servers`. */
+  readonly connect?: () => Promise<EtcdClient>
 }
 
 /** Throws StoreInUseError, SecretsKeyError, or another error with a remedy where etcd cannot be used. */
@@ -82,7 +84,7 @@ async function connected(
   const { servers, prefix } = needs
   let client: EtcdClient | undefined
   try {
-    client = await connectEtcd(needs, needs)
+    client = await (needs.connect?.() ?? connectEtcd(needs, needs))
     return await open(client, etcdKeys(prefix))
   } catch (cause) {
     client?.close()
@@ -113,7 +115,7 @@ async function openOwned(
     const rows = etcdSecrets({ client, keys, values, fence: owner })
     secrets = await protectSecrets({ rows, path: `${prefix} of etcd`, keyFile, log })
   }
-  const leaseVersions = await openLeaseVersions({ client, keys, fence: owner, log })
+  const leaseVersions = await openLeaseVersions({ client, keys, fence: owner, clock, log })
   const { store } = await openImage(needs, { client, keys, values, leaseVersions, fence: owner, end: owner.release })
   return {
     store,
@@ -148,7 +150,7 @@ async function openShared(needs: EtcdStoreNeeds, client: EtcdClient, keys: EtcdK
       // Another one may have begun with a key of its own at the same time, and may have been first.
       if (protecting) secrets = await protectSecrets(protecting)
       if (!(await image.until(() => image.revision() >= term.revision, visibleMs))) throw notArrived(prefix)
-      await leaseVersions.open({ client, keys, fence: election, log })
+      await leaseVersions.open({ client, keys, fence: election, clock, log })
     }
     try {
       const beginning = { what: 'the term of this leader', keep: election.keep, clock, log, signal }

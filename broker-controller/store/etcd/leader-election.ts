@@ -77,7 +77,7 @@ export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
   const renew = async (isDoubtful: boolean) => {
     if (held === undefined) return
     const triedMs = clock.monotonicMs()
-    const isKept = !isDoubtful && (await keptAlive(client, held.lease))
+    const isKept = !isDoubtful && (await keptAlive(client, held.lease, clock))
     const isOwn = isKept || (await presentOwner(client, keys))?.createRevision === held.createRevision
     if (closing.signal.aborted) return
     if (!isOwn)

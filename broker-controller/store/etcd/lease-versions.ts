@@ -3,6 +3,7 @@
  * SIGKILL: a start begins where the last reserved block ended.
  */
 import { ApiError } from '../../../api/api-error.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
@@ -11,6 +12,7 @@ import type { Fence } from './fence.ts'
 
 /** A thousand renewals a second last for 80 minutes without etcd when the next block is reserved at the half of this one. */
 const blockLength = 10_000_000
+const retryMs = 1_000
 
 export interface LeaseVersions {
   /** Whether this controller may assign versions. */
@@ -24,11 +26,18 @@ export type LeaseVersionsNeeds = {
   readonly client: EtcdClient
   readonly keys: EtcdKeys
   readonly fence: Fence
+  readonly clock: Clock
   readonly log: Log
 }
 
 /** Resolves when the first block is reserved. Rejects with EtcdError, or with ApiError Conflict where it was changed meanwhile. */
-export async function openLeaseVersions({ client, keys, fence, log }: LeaseVersionsNeeds): Promise<LeaseVersions> {
+export async function openLeaseVersions({
+  client,
+  keys,
+  fence,
+  clock,
+  log,
+}: LeaseVersionsNeeds): Promise<LeaseVersions> {
   const key = keys.leaseVersions
   const reserve = async () => {
     const { kvs } = await client.call(methods.range, { key, limit: 1 })
@@ -61,9 +70,9 @@ export async function openLeaseVersions({ client, keys, fence, log }: LeaseVersi
       },
       (error: unknown) => {
         log.warn('Cannot reserve versions of leases in etcd', { left: reserved - last, error })
-        setTimeout(() => {
+        void clock.sleep(retryMs).then(() => {
           isReserving = false
-        }, 1_000).unref()
+        })
       },
     )
   }

@@ -76,13 +76,13 @@ export function ownerClaims(client: EtcdClient, keys: EtcdKeys, leaseSeconds: nu
   let lease: string | undefined
   return {
     async claim(self) {
-      if (lease === undefined || !(await keptAlive(client, lease))) {
+      if (lease === undefined || !(await keptAlive(client, lease, clock))) {
         lease = (await client.call(methods.leaseGrant, { ttl: leaseSeconds })).id
       }
       return claimOwnerKey(client, keys, self, lease)
     },
     async madeBefore(present) {
-      if (present.lease !== lease || !(await keptAlive(client, lease))) return undefined
+      if (present.lease !== lease || !(await keptAlive(client, lease, clock))) return undefined
       const { kvs } = await client.call(methods.range, { key: keys.terms, limit: 1 })
       return { lease, createRevision: present.createRevision, transitions: transitionsIn(kvs[0]) }
     },
@@ -140,7 +140,7 @@ export async function deleteOwnerKey(client: EtcdClient, { owner: key }: EtcdKey
 }
 
 /** False: the lease has ended. */
-export function keptAlive(client: EtcdClient, id: string): Promise<boolean> {
+export function keptAlive(client: Pick<EtcdClient, 'stream'>, id: string, clock: Clock): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const fail = (error: EtcdError) => {
       stop()
@@ -158,10 +158,11 @@ export function keptAlive(client: EtcdClient, id: string): Promise<boolean> {
         end: fail,
       },
     )
-    const stop = startDeadline(callDeadlineMs, () => {
+    const giveUp = () => {
       stream.close()
       fail(new EtcdError(grpcCode.deadlineExceeded, 'No answer from etcd'))
-    })
+    }
+    const stop = startDeadline(callDeadlineMs, giveUp, clock)
   })
 }
 

@@ -60,7 +60,7 @@ export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> 
   if (held === undefined) throw new Error(`The wait for ${keys.prefix} in etcd was ended`)
 
   const renew = async (isDoubtful: boolean) => {
-    const isKept = held !== undefined && !isDoubtful && (await keptAlive(client, held.lease))
+    const isKept = held !== undefined && !isDoubtful && (await keptAlive(client, held.lease, clock))
     if (isKept || (await isOwn(client, keys, held)) || closing.signal.aborted) return
     held = undefined
     log.warn('The lease on the store in etcd has ended: acquiring it again', { prefix: keys.prefix })

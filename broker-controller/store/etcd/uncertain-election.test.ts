@@ -95,7 +95,7 @@ for (const outcome of ['happened', 'lost'] as const) {
     const { election, breakNext, client, keys, log } = await candidate(t, place().prefix)
     await election.campaign('https://10.0.0.1:6443', never)
     breakNext(methods.txn, outcome)
-    const open = () => openLeaseVersions({ client, keys, fence: election, log })
+    const open = () => openLeaseVersions({ client, keys, fence: election, clock, log })
     await t.rejects(open(), /ECONNRESET/)
     t.equal((await open()).last(), outcome === 'happened' ? 10_000_000 : 0)
   })
