@@ -1,8 +1,10 @@
 /** The faults of a world: each begins, lasts for a while and ends. */
+import { etcdMachine } from './etcd/simulated-etcd.ts'
 import { image } from './people/workloads.ts'
 import type { Story } from './story/story.ts'
 import type { RandomSource } from './world/random-source.ts'
-import type { Process, World, WorldNode } from './world/world.ts'
+import type { SimulatedNetwork } from './world/simulated-network.ts'
+import type { Process, SingleController, World, WorldController, WorldNode } from './world/world.ts'
 
 export type Fault = {
   readonly kind: string
@@ -15,16 +17,14 @@ export type Fault = {
   end(): void
 }
 
-const controller = 'controller'
-
 /** Faults that only some worlds have. */
-export type MoreFaults = readonly ((world: World, ms: number) => Fault)[]
+export type MoreFaults = readonly ((world: World, ms: number, random: RandomSource) => Fault)[]
 
-export function forgottenChanges({ controller: { forgetChanges } }: World, ms: number): Fault {
+export function forgottenChanges({ single }: World, ms: number): Fault {
   return {
     ...{ kind: 'changes are forgotten at once', target: 'watches', ms: Math.min(ms, 60_000) },
-    begin: () => forgetChanges(true),
-    end: () => forgetChanges(false),
+    begin: () => single?.forgetChanges(true),
+    end: () => single?.forgetChanges(false),
   }
 }
 
@@ -32,6 +32,8 @@ export function forgottenChanges({ controller: { forgetChanges } }: World, ms: n
 export function drawFault(world: World, random: RandomSource, more: MoreFaults): Fault {
   const ms = random.isTrue(0.3) ? random.between(300_000, 700_000) : random.between(1_000, 120_000)
   const node = random.pick(world.nodes)
+  const { single } = world
+  const ofSingle = (kind: (controller: SingleController) => Fault) => (single === undefined ? [] : [() => kind(single)])
   const kinds: readonly (() => Fault)[] = [
     () => partition(world, node, 'both', ms),
     () => partition(world, node, random.pick(['to', 'from'] as const), ms),
@@ -49,26 +51,19 @@ export function drawFault(world: World, random: RandomSource, more: MoreFaults):
       begin: node.engine.hang,
       end: node.engine.resume,
     }),
-    () => ({
-      ...{ kind: 'the controller is killed', target: controller, ms: Math.min(ms, 10_000) },
-      begin: () => world.controller.end('killed'),
-      end: world.controller.start,
-    }),
-    () => {
-      const { powerCut, powerOn } = world.controller
-      return { kind: 'the power is cut', target: controller, ms, begin: powerCut, end: powerOn }
-    },
-    () => cutAtWrite(world, random.isTrue(0.5), ms),
+    ...ofSingle((one) => killedController(one, ms)),
+    ...ofSingle((one) => darkController(one, ms)),
+    ...ofSingle((one) => cutAtWrite(one, random.isTrue(0.5), ms)),
     () => frozen(node.agent, `agent of ${node.name}`, 'the agent stands still', ms),
-    () => frozen(world.controller, controller, 'the controller stands still', ms),
+    ...ofSingle((one) => frozenController(one, ms)),
     () => wrongClock(node.agent, node.name, random, ms),
-    () => wrongClock(world.controller, controller, random, ms),
+    ...ofSingle((one) => wrongClock(one, one.machine, random, ms)),
     () => diskFault(node, random.isTrue(0.5), ms),
-    () => ({
-      ...{ kind: 'the store cannot be written', target: controller, ms },
-      begin: () => world.controller.file.refuse(true),
-      end: () => world.controller.file.refuse(false),
-    }),
+    ...ofSingle(({ machine: target, file }) => ({
+      ...{ kind: 'the store cannot be written', target, ms },
+      begin: () => file.refuse(true),
+      end: () => file.refuse(false),
+    })),
     () => ({
       ...{ kind: 'images are gone and cannot be pulled', target: `images of ${node.name}`, ms },
       begin: node.engine.losePulls,
@@ -76,9 +71,71 @@ export function drawFault(world: World, random: RandomSource, more: MoreFaults):
     }),
     () => removal(node, random),
     () => slowPackets(world, random, ms),
-    ...more.map((fault) => () => fault(world, ms)),
+    ...more.map((fault) => () => fault(world, ms, random)),
   ]
   return random.pick(kinds)()
+}
+
+/** Faults of one of several controllers, and of the way to its store. */
+export const sharedFaults: MoreFaults = [
+  ({ controllers }, ms, random) => killedController(random.pick(controllers), ms),
+  ({ controllers }, ms, random) => darkController(random.pick(controllers), ms),
+  ({ controllers }, ms, random) => frozenController(random.pick(controllers), ms),
+  // For as long as a lease lasts, or somewhat longer: another one leads when it goes on.
+  ({ controllers }, _ms, random) => frozenController(random.pick(controllers), random.between(5_000, 40_000)),
+  ({ controllers }, _ms, random) => frozenController(random.pick(controllers), random.between(5_000, 40_000)),
+  ({ controllers }, ms, random) => {
+    const one = random.pick(controllers)
+    return wrongClock(one, one.machine, random, ms)
+  },
+  ({ controllers, network }, ms, random) => {
+    const [target, isOneWay] = [random.pick(controllers).machine, random.isTrue(0.5)]
+    return withoutEtcd(network, [target], isOneWay, { kind: 'etcd cannot be reached', target, ms })
+  },
+  ({ controllers, network }, ms, random) => {
+    const machines = controllers.map(({ machine }) => machine)
+    return withoutEtcd(network, machines, random.isTrue(0.5), { kind: 'etcd is away', target: etcdMachine, ms })
+  },
+  ({ shared }) => ({
+    ...{ kind: 'etcd forgets what was changed', target: etcdMachine, ms: 1 },
+    begin: () => shared?.compact(),
+    end() {},
+  }),
+]
+
+function killedController({ machine, end, start }: WorldController, ms: number): Fault {
+  const kind = 'the controller is killed'
+  return { kind, target: machine, ms: Math.min(ms, 10_000), begin: () => end('killed'), end: start }
+}
+
+function darkController({ machine, powerCut, powerOn }: WorldController, ms: number): Fault {
+  return { kind: 'the power is cut', target: machine, ms, begin: powerCut, end: powerOn }
+}
+
+function frozenController(one: WorldController, ms: number): Fault {
+  return frozen(one, one.machine, 'the controller stands still', ms)
+}
+
+/** One way: what etcd answers is lost, and what it is asked is done. */
+function withoutEtcd(
+  network: SimulatedNetwork,
+  machines: readonly string[],
+  isOneWay: boolean,
+  fault: Pick<Fault, 'kind' | 'target' | 'ms'>,
+): Fault {
+  const paths = machines.flatMap((machine) => [
+    [etcdMachine, machine] as const,
+    ...(isOneWay ? [] : [[machine, etcdMachine] as const]),
+  ])
+  return {
+    ...fault,
+    begin() {
+      for (const [from, to] of paths) network.cut(from, to)
+    },
+    end() {
+      for (const [from, to] of paths) network.heal(from, to)
+    },
+  }
 }
 
 function frozen({ freeze, thaw }: Process, target: string, kind: string, ms: number): Fault {
@@ -122,13 +179,15 @@ function slowPackets({ network }: World, random: RandomSource, ms: number): Faul
   }
 }
 
-function partition({ network }: World, { name }: WorldNode, way: 'both' | 'to' | 'from', ms: number): Fault {
-  const paths = (
-    [
-      [name, controller, 'to'],
-      [controller, name, 'from'],
-    ] as const
-  ).filter(([, , direction]) => way === 'both' || way === direction)
+function partition(
+  { network, controllers }: World,
+  { name }: WorldNode,
+  way: 'both' | 'to' | 'from',
+  ms: number,
+): Fault {
+  const paths = controllers
+    .flatMap(({ machine }) => [[name, machine, 'to'] as const, [machine, name, 'from'] as const])
+    .filter(([, , direction]) => way === 'both' || way === direction)
   return {
     kind: way === 'both' ? 'the network is cut' : `packets ${way} the controller are lost`,
     ...{ target: `network of ${name}`, ms },
@@ -146,13 +205,13 @@ function engineFault({ name, engine }: WorldNode, keeps: boolean, ms: number): F
   return { kind, target: `Docker of ${name}`, ms, begin: () => engine.die(keeps), end: engine.start }
 }
 
-function cutAtWrite({ controller: { file, powerCut, powerOn } }: World, isWritten: boolean, ms: number): Fault {
+function cutAtWrite({ machine, file, powerCut, powerOn }: SingleController, isWritten: boolean, ms: number): Fault {
   const kind = `the power is cut ${isWritten ? 'after' : 'before'} the next write of the store`
   const end = () => {
     file.disarm()
     powerOn()
   }
-  return { kind, target: controller, ms, begin: () => file.cutAtNextWrite(isWritten, powerCut), end }
+  return { kind, target: machine, ms, begin: () => file.cutAtNextWrite(isWritten, powerCut), end }
 }
 
 export type FaultSettings = {

@@ -9,6 +9,7 @@ import { endProblems, type StoredThing } from './invariants/end-state.ts'
 import { evictionsAreLimited } from './invariants/evictions-are-limited.ts'
 import { healthyIsNotEvicted } from './invariants/healthy-is-not-evicted.ts'
 import { type Invariant, judgeOf } from './invariants/invariant.ts'
+import { leaderWrites } from './invariants/leader-writes.ts'
 import { onePodOfAName } from './invariants/one-pod-of-a-name.ts'
 import { programsRun } from './invariants/programs-run.ts'
 import { readsAreCurrent } from './invariants/reads-are-current.ts'
@@ -83,7 +84,7 @@ async function simulated(settings: Required<SimulationSettings>): Promise<Simula
   const rules = openRules()
   const counter = coverageCounter(rules)
   const story = openStory(time, [...rules.map(({ judge }) => judge), counter.judge], shown)
-  const world = openWorld({ time, random: random.fork(), story, nodes })
+  const world = openWorld({ time, random: random.fork(), story, nodes, controllers: plan.controllers })
   const placeOf = (machine: string) => ({ life: beginLife({ time, random: random.fork().next }), machine })
   const place = placeOf('user')
   const user = simulatedUser({ place, api: world.api, random: random.fork(), story })
@@ -117,7 +118,7 @@ async function simulated(settings: Required<SimulationSettings>): Promise<Simula
 }
 
 function start(world: World): void {
-  world.controller.start()
+  for (const controller of world.controllers) controller.start()
   for (const { engine, agent } of world.nodes) {
     engine.load(image)
     agent.start()
@@ -138,6 +139,7 @@ function openRules() {
     ruleOf(readsAreCurrent()),
     ruleOf(budgetsHold(guardedPods)),
     ruleOf(secretsStay),
+    ruleOf(leaderWrites),
   ]
 }
 
@@ -174,8 +176,8 @@ async function settle(world: World, people: readonly User[], story: Story, count
   story.note('world', 'everything is as it should be')
 }
 
-function problemsOf({ controller, nodes }: World, people: readonly User[]): readonly string[] {
-  const rows = controller.file.rows()
+function problemsOf({ nodes, ...world }: World, people: readonly User[]): readonly string[] {
+  const rows = world.rows()
   const stored = (resource: string) =>
     rows.filter((row) => row.resource === resource).map(({ body }) => JSON.parse(body) as StoredThing)
   const machines = nodes.map(({ name, engine, disk, podFolders }) => ({

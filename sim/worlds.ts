@@ -1,21 +1,22 @@
 /** The kinds of worlds: who acts in them, what is watched, and which faults only they have. */
-import { forgottenChanges, type MoreFaults } from './faults.ts'
+import { forgottenChanges, type MoreFaults, sharedFaults } from './faults.ts'
 import { simulatedOperator } from './people/operator.ts'
 import type { User, UserNeeds } from './people/user.ts'
 import { podsOfFleet, type WatchedPath } from './people/watcher.ts'
 
-export type WorldKind = 'workloads' | 'budgets'
+export type WorldKind = 'workloads' | 'budgets' | 'controllers'
 
 export type WorldPlan = {
   /** Who acts besides the user. */
   readonly others: readonly ((needs: UserNeeds) => User)[]
   readonly watched: readonly WatchedPath[]
   readonly faults: MoreFaults
+  readonly controllers: number
 }
 
 export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
   /** Deployments, StatefulSets and Jobs that a user changes. */
-  workloads: { others: [], watched: [podsOfFleet], faults: [] },
+  workloads: { others: [], watched: [podsOfFleet], faults: [], controllers: 1 },
   /** Besides, Secrets, a disruption budget and evictions; changes are forgotten before all have read them. */
   budgets: {
     others: [simulatedOperator],
@@ -27,7 +28,10 @@ export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
       { resource: 'replicasets', path: '/apis/apps/v1/replicasets' },
     ],
     faults: [forgottenChanges, forgottenChanges],
+    controllers: 1,
   },
+  /** Two controllers share a store in etcd: one leads, the other one answers reads. */
+  controllers: { others: [], watched: [podsOfFleet], faults: sharedFaults, controllers: 2 },
 }
 
 export const worldKinds = Object.keys(worldPlans) as readonly WorldKind[]

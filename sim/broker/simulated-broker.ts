@@ -11,6 +11,8 @@ export interface SimulatedBroker extends Broker {
   listen(to: NodeListener): void
   /** A node has opened a connection, whose certificate names it. */
   accept(node: string, wire: WireEnd<FromBroker, ToBroker>): void
+  /** While paused, no node is connected. */
+  pause(isPaused: boolean): void
 }
 
 type Packet<Cmd extends ToBroker['cmd']> = Extract<ToBroker, { readonly cmd: Cmd }>
@@ -32,6 +34,7 @@ type Hall = {
   readonly log: Log
   readonly delivered: (node: string, body: string) => void
   listener: NodeListener | undefined
+  isPaused: boolean
 }
 
 const checkMs = 1_000
@@ -45,7 +48,7 @@ export type SimulatedBrokerNeeds = {
 
 export function simulatedBroker({ life, log, delivered }: SimulatedBrokerNeeds): SimulatedBroker {
   const { clock } = life
-  const hall: Hall = { sessions: new Map(), retained: new Map(), log, delivered, listener: undefined }
+  const hall: Hall = { sessions: new Map(), retained: new Map(), log, delivered, listener: undefined, isPaused: false }
   const { sessions, retained } = hall
 
   const checkTimes = async () => {
@@ -62,6 +65,10 @@ export function simulatedBroker({ life, log, delivered }: SimulatedBrokerNeeds):
     identifiesSenders: true,
     listen(to) {
       hall.listener = to
+    },
+    pause(isPaused) {
+      hall.isPaused = isPaused
+      if (isPaused) for (const session of [...sessions.values()]) endSession(hall, session)
     },
     accept(node, wire) {
       const session: Session = {
@@ -103,6 +110,10 @@ function handle(hall: Hall, session: Session, packet: ToBroker): Promise<void> |
 function connect(hall: Hall, session: Session, { will, keepaliveSeconds }: Packet<'connect'>): void {
   const { node } = session
   const permission = mayPublish(node, { topic: will.topic, qos: 1, retain: true })
+  if (hall.isPaused) {
+    endSession(hall, session)
+    return
+  }
   if (!permission.allowed) {
     refuse(hall, session, permission.reason)
     return

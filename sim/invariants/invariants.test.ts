@@ -8,6 +8,7 @@ import { deletedStaysDeleted } from './deleted-stays-deleted.ts'
 import { evictionsAreLimited } from './evictions-are-limited.ts'
 import { healthyIsNotEvicted } from './healthy-is-not-evicted.ts'
 import { type Invariant, judgeOf } from './invariant.ts'
+import { leaderWrites } from './leader-writes.ts'
 import { onePodOfAName } from './one-pod-of-a-name.ts'
 import { programsRun } from './programs-run.ts'
 import { readsAreCurrent } from './reads-are-current.ts'
@@ -199,4 +200,14 @@ test('a Secret on its way to a node whose pods do not name it is found', async (
   t.match(violationsOf(secretsStay, pod('b'), sent(5_000)), [/a receives Secret key, which none of its pods names/])
   t.same(violationsOf(secretsStay, pod('a'), gone, sent(14_000)), [], 'the message follows')
   t.equal(violationsOf(secretsStay, pod('a'), gone, sent(16_000)).length, 1)
+})
+
+test('a write of a controller is found that does not lead by the store', async (t) => {
+  const name = { resource: 'pods', namespace: 'default', name: 'web' } as const
+  const wrote = (leader: string | undefined) => ({ kind: 'wrote', ...name, controller: 'a', leader }) as const
+  t.same(violationsOf(leaderWrites, wrote('a')), [])
+  t.same(violationsOf(leaderWrites, wrote('b')), ['only the leader writes: a writes pods web while b leads'])
+  t.same(violationsOf(leaderWrites, wrote(undefined)), [
+    'only the leader writes: a writes pods web while no controller leads',
+  ])
 })

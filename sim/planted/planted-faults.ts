@@ -82,6 +82,20 @@ export const plantedFaults: { readonly [name: string]: PlantedFault } = {
     replacement: 'known.version % 5 !== 0',
     world: 'workloads',
   },
+  'skipped-sync': {
+    what: 'the store answers writes that are not synced: a power cut loses the last of them',
+    file: 'sim/world/store-file.js',
+    text: '    unsynced = [];\n    };',
+    replacement: '        if (unsynced.length > 40) unsynced = [];\n    };',
+    world: 'budgets',
+  },
+  'forgotten-fence': {
+    what: 'a controller writes to the store also when another one leads',
+    file: 'broker-controller/store/etcd/etcd-writer.js',
+    text: 'modRevision }, condition],',
+    replacement: 'modRevision }],',
+    world: 'controllers',
+  },
   'second-instance': {
     what: 'a pod that leaves a lost node is removed before the node has confirmed its end',
     file: 'broker-controller/controllers/pods/taint-eviction-writes.js',

@@ -15,6 +15,8 @@ export type SentRequest = {
   readonly body: string
   readonly contentType: string
   readonly identity: Identity
+  /** A controller that does not lead has passed it on. */
+  readonly isForwarded?: boolean
 }
 /** The pieces of a stream follow its status. */
 export type ReceivedAnswer = { readonly status: number; readonly body: unknown } | { readonly piece: string }
@@ -22,6 +24,11 @@ export type ReceivedAnswer = { readonly status: number; readonly body: unknown }
 export type ApiServers = Servers<WireEnd<SentRequest, ReceivedAnswer>>
 
 const deadlineMs = 15_000
+/** Any machine of a controller. */
+const anyController = 'controller'
+
+/** How one of several controllers passes on what it does not answer. `leader`: the machine of the other one that leads. */
+export type Forwarding = { readonly isLeading: () => boolean; readonly leader: () => string | undefined }
 
 /** Serves the API of a controller to those that reach its machine. */
 export function serveApi(
@@ -29,24 +36,51 @@ export function serveApi(
   place: ProgramPlace,
   network: SimulatedNetwork,
   listening: ApiServers,
+  forwarding?: Forwarding,
 ): void {
+  const passOn = (request: SentRequest, status: number, signal: AbortSignal) => {
+    if (status !== 503 || forwarding === undefined || forwarding.isLeading() || request.isForwarded) return undefined
+    const leader = forwarding.leader()
+    return leader === undefined ? undefined : passedOn(place, listening, leader, request, signal)
+  }
   listening.listen(place, (client) => {
     const [clientEnd, end] = openWire<SentRequest, ReceivedAnswer>(network, client, place)
     const gone = new AbortController()
     end.listen(
-      (request) => void place.life.within(() => answer(request, needs, end, gone.signal)),
+      (request) => void place.life.within(() => answer(request, needs, end, gone.signal, passOn)),
       () => gone.abort(),
     )
     return clientEnd
   })
 }
 
+/** undefined: it is not passed on. */
+type PassOn = (request: SentRequest, status: number, signal: AbortSignal) => Promise<ReceivedAnswer> | undefined
+
+/** Whether a write was done that is not answered is not known. */
+async function passedOn(
+  place: ProgramPlace,
+  api: ApiServers,
+  leader: string,
+  request: SentRequest,
+  signal: AbortSignal,
+): Promise<ReceivedAnswer> {
+  try {
+    const answered = exchange(place, api, { ...request, isForwarded: true }, signal, leader)
+    return await within(deadlineMs, 'no answer', answered, place.life.clock)
+  } catch {
+    return { status: 504, body: {} }
+  }
+}
+
 async function answer(
-  { method, path, body, contentType, identity }: SentRequest,
+  sent: SentRequest,
   needs: RequestNeeds,
   end: WireEnd<ReceivedAnswer, SentRequest>,
   signal: AbortSignal,
+  passOn: PassOn,
 ): Promise<void> {
+  const { method, path, body, contentType, identity } = sent
   const [route = '', query = ''] = path.split('?')
   const request: ApiRequest = {
     method,
@@ -64,7 +98,10 @@ async function answer(
     signal,
   }
   const { answer: found } = await answerRequest(request, needs)
-  end.send({ status: 'code' in found ? found.code : 200, body: found.kind === 'stream' ? '' : await documentOf(found) })
+  const status = 'code' in found ? found.code : 200
+  const passed = passOn(sent, status, signal)
+  if (passed !== undefined) return end.send(await passed)
+  end.send({ status, body: found.kind === 'stream' ? '' : await documentOf(found) })
   if (found.kind !== 'stream') return
   for await (const piece of found.pieces) {
     if (!end.isOpen) return
@@ -127,8 +164,9 @@ async function exchange(
   api: ApiServers,
   sent: SentRequest,
   signal: AbortSignal,
+  machine = anyController,
 ): Promise<ApiAnswer> {
-  const wire = await api.connect(place, 'controller', signal)
+  const wire = await api.connect(place, machine, signal)
   signal.addEventListener('abort', wire.destroy, { once: true })
   return new Promise((resolve, reject) => {
     wire.listen((received) => {
@@ -147,7 +185,7 @@ export async function stream(
   piece: (text: string) => void,
 ): Promise<number> {
   const over = new AbortController()
-  const connecting = api.connect(place, 'controller', over.signal)
+  const connecting = api.connect(place, anyController, over.signal)
   const wire = await within(deadlineMs, 'no answer', connecting, place.life.clock).catch((error: unknown) => {
     over.abort(error)
     throw error

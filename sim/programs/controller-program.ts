@@ -30,7 +30,7 @@ import { frozenFromJSON } from '../../broker-controller/store/frozen/frozen-copy
 import { type ObjectCache, objectCache } from '../../broker-controller/store/object-cache.ts'
 import { versionCounter } from '../../broker-controller/store/sqlite/version-counter.ts'
 import { writeBatches } from '../../broker-controller/store/sqlite/write-batches.ts'
-import type { Store } from '../../broker-controller/store/store.ts'
+import type { Store, StoreOrigin } from '../../broker-controller/store/store.ts'
 import { freshBackupKeys } from '../../broker-controller/testing/fresh-backup-keys.ts'
 import { storageBoard } from '../../broker-controller/usage/storage-board.ts'
 import { unstoredReports } from '../../broker-controller/usage/unstored-reports.ts'
@@ -47,15 +47,18 @@ import type { StoreFile } from '../world/store-file.ts'
 import { openWire, type ProgramPlace } from '../world/wire.ts'
 import { type ApiServers, serveApi } from './api-transport.ts'
 
-export type ControllerProgramNeeds = {
+export type ControllerNeeds = {
   readonly place: ProgramPlace
-  readonly file: StoreFile
   readonly network: SimulatedNetwork
   readonly api: ApiServers
   readonly brokers: BrokerServers
   readonly random: () => number
   readonly log: Log
   readonly record: (fact: Fact) => void
+}
+
+export type ControllerProgramNeeds = ControllerNeeds & {
+  readonly file: StoreFile
   /** Each change is forgotten at once: those who watch must list again. */
   readonly forgetsChanges: () => boolean
 }
@@ -65,33 +68,51 @@ const configuration = controllerConfiguration({
   file: { ...emptyControllerConfiguration, podNetwork: 'node', dashboard: false },
   isTerminal: false,
 })
-const origin = { id: 'store-of-the-world', acceptsCheckpoints: false }
+const worldOrigin = { id: 'store-of-the-world', acceptsCheckpoints: false }
 
 /** Runs until the life of its place ends. Rejects where a part of it fails. */
 export async function runSimulatedController(needs: ControllerProgramNeeds): Promise<void> {
-  const { place, network, api, brokers, random, log } = needs
+  const { place, network, api, log } = needs
   const { clock } = place.life
-  const kinds = liveKinds(builtInKinds)
+  const kinds = servedKinds()
   const store = openWorldStore(needs, kinds)
   await ensureFleetObjects(store, clock)
+  const parts = await openControllerParts(needs, store, kinds)
+  const window = await openCheckpointWindow({ ...parts }, worldOrigin)
+  const hold = await openRestoreHold(parts, window, worldOrigin)
+  serveApi({ ...parts, origin: worldOrigin, checkpoints: window }, place, network, api)
+  const { loops } = leadingLoops(needs, parts, { window, hold, origin: worldOrigin })
+  log.info('Controller ready')
+  await runLoops([parts.access, ...loops], new AbortController().signal, log)
+}
+
+/** The built-in kinds; no other kind is defined in these worlds. */
+export function servedKinds() {
+  return liveKinds(builtInKinds)
+}
+
+/** What the API and the loops share, of a controller that leads or not. */
+export async function openControllerParts({ place, random, log }: ControllerNeeds, store: Store, kinds: Kinds) {
+  const { clock } = place.life
   const access = await openAuthorizer({ store, clock, log })
-  const shared = { store, kinds, access, clock, log, random, newUID: () => uuidOf(random) }
-  const parts = controllerParts(shared)
-  const window = await openCheckpointWindow({ ...parts }, origin)
-  const hold = await openRestoreHold(parts, window, origin)
-  const delivered = (node: string, body: string) => needs.record({ kind: 'delivered', node, body })
+  return { ...controllerParts({ store, kinds, access, clock, log, random, newUID: () => uuidOf(random) }), access }
+}
+
+/** What a controller does that leads: messages of nodes, from now on, and the controllers. */
+export function leadingLoops(
+  { place, network, brokers, random, log, record }: ControllerNeeds,
+  parts: Parts,
+  opened: Opened,
+): { readonly broker: SimulatedBroker; readonly loops: readonly Loop[] } {
+  const delivered = (node: string, body: string) => record({ kind: 'delivered', node, body })
   const broker = simulatedBroker({ life: place.life, log, delivered })
-  const prover = contentProver(fleetAuthority)
-  serveApi({ ...parts, origin, checkpoints: window, contentProver: prover }, place, network, api)
-  const loops = [access, window, hold, ...messageLoops(parts, { broker, window, hold, prover, random })]
+  const messages = messageLoops(parts, { ...opened, broker, random })
   brokers.listen(place, (client) => {
     const [clientEnd, end] = openWire<ToBroker, FromBroker>(network, client, place)
     broker.accept(client.machine, end)
     return clientEnd
   })
-  const { controllers } = controllerLoops(parts, { window, hold, random })
-  log.info('Controller ready')
-  await runLoops([...loops, ...controllers], new AbortController().signal, log)
+  return { broker, loops: [opened.window, opened.hold, ...messages, ...controllerLoops(parts, opened)] }
 }
 
 type Kinds = ReturnType<typeof liveKinds>
@@ -133,6 +154,7 @@ function controllerParts(shared: Shared) {
     unstored: unstoredReports({ clock }),
     sessions: sessionBoard({ clock, newID: shared.newUID }),
     backupKeys: freshBackupKeys(),
+    contentProver: contentProver(fleetAuthority),
     services: serviceNetwork(configuration.serviceCIDR),
     podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
     parseYaml: parseYamlBody,
@@ -147,7 +169,7 @@ type Parts = ReturnType<typeof controllerParts>
 type Opened = {
   readonly window: Awaited<ReturnType<typeof openCheckpointWindow>>
   readonly hold: Awaited<ReturnType<typeof openRestoreHold>>
-  readonly random: () => number
+  readonly origin: StoreOrigin
 }
 
 function messageLoops(
@@ -156,18 +178,15 @@ function messageLoops(
     broker,
     window,
     hold,
-    prover,
+    origin,
     random,
-  }: Opened & {
-    readonly broker: SimulatedBroker
-    readonly prover: ReturnType<typeof contentProver>
-  },
+  }: Opened & { readonly broker: SimulatedBroker; readonly random: () => number },
 ): readonly Loop[] {
   const { nodeLifecycle } = configuration
   const epoch = uuidOf(random)
   const outbox = nodeOutbox({
     ...parts,
-    ...{ broker, epoch, origin, checkpoints: window, contentProver: prover },
+    ...{ broker, epoch, origin, checkpoints: window },
     nodeMonitorGraceMs: nodeLifecycle.nodeMonitorGracePeriodMs,
     nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
   })
@@ -181,9 +200,9 @@ function never(): never {
   throw new Error('There are no certificates in this world')
 }
 
-function controllerLoops(parts: Parts, { window, hold }: Opened): { readonly controllers: readonly Loop[] } {
+function controllerLoops(parts: Parts, { window, hold, origin }: Opened): readonly Loop[] {
   const { kinds } = parts
-  const controllers = controlLoops(
+  return controlLoops(
     {
       ...parts,
       creation: controllerCreation(parts, kinds),
@@ -195,7 +214,6 @@ function controllerLoops(parts: Parts, { window, hold }: Opened): { readonly con
     },
     configuration,
   )
-  return { controllers }
 }
 
 /** The key of the fleet's authority, which is the same in each world: PKCS #8 of an Ed25519 key. */

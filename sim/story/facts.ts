@@ -16,6 +16,8 @@ export type Fact =
   | ({ readonly kind: 'ended'; readonly exitCode: number } & ContainerName)
   /** A person has removed it from Docker. */
   | ({ readonly kind: 'forgotten' } & ContainerName)
+  /** One of several controllers changed it in the store, while this one was the leader by the store. */
+  | ({ readonly kind: 'wrote'; readonly controller: string; readonly leader: string | undefined } & ObjectName)
   /** The store has it on its disk, as JSON. undefined: it was deleted. */
   | ({ readonly kind: 'stored'; readonly version: number; readonly body: string | undefined } & ObjectName)
   /** A client was answered that it is written; a deletion has the version before it. */

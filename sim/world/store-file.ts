@@ -13,11 +13,15 @@ export interface StoreFile {
   refuse(isRefused: boolean): void
   /** The next write has no such end. */
   disarm(): void
+  /** What was not synced is lost. */
+  powerCut(): void
 }
 
 export function storeFile(record: (fact: Fact) => void): StoreFile {
   const rows = new Map<string, Row & { readonly body: string }>()
   let reserved = 0
+  /** What the rows were that are not synced, the last one first. */
+  let unsynced: readonly (() => void)[] = []
   let isRefused = false
   let armed: { readonly isWritten: boolean; readonly cut: () => void } | undefined
 
@@ -25,6 +29,8 @@ export function storeFile(record: (fact: Fact) => void): StoreFile {
     for (const row of written) {
       const { resource, namespace, name, version, body } = row
       const key = `${resource}/${namespace}/${name}`
+      const before = rows.get(key)
+      unsynced = [() => void (before === undefined ? rows.delete(key) : rows.set(key, before)), ...unsynced]
       if (body === null) rows.delete(key)
       else rows.set(key, { ...row, body })
       record({
@@ -36,6 +42,10 @@ export function storeFile(record: (fact: Fact) => void): StoreFile {
         body: body ?? undefined,
       })
     }
+    sync()
+  }
+  const sync = () => {
+    unsynced = []
   }
 
   return {
@@ -48,6 +58,10 @@ export function storeFile(record: (fact: Fact) => void): StoreFile {
     },
     disarm() {
       armed = undefined
+    },
+    powerCut() {
+      for (const takeBack of unsynced) takeBack()
+      sync()
     },
     openedBy: (life) => ({
       write(written) {

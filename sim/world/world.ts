@@ -1,14 +1,17 @@
 /** A fleet in one process: the machine of the controller, nodes with Docker, and the network between them. */
 import { fakeVolumes } from '../../agent/testing/fake-volumes.ts'
+import { storyOf } from '../../daemon/log.ts'
 import type { BrokerServers } from '../broker/simulated-link.ts'
 import { runSimulatedAgent } from '../programs/agent-program.ts'
 import type { ApiServers } from '../programs/api-transport.ts'
 import { runSimulatedController } from '../programs/controller-program.ts'
+import { isStartedAgain, runSharedController } from '../programs/shared-controller.ts'
 import type { Story } from '../story/story.ts'
 import { beginLife, type LifeEnd, type ProgramLife } from './life.ts'
 import { type MachineDisk, machineDisk } from './machine-disk.ts'
 import type { RandomSource } from './random-source.ts'
-import { servers } from './servers.ts'
+import { anyOf, servers } from './servers.ts'
+import { type SharedStore, sharedStore } from './shared-store.ts'
 import { type SimulatedEngine, simulatedEngine } from './simulated-engine.ts'
 import { type SimulatedNetwork, simulatedNetwork } from './simulated-network.ts'
 import type { SimulatedTime } from './simulated-time.ts'
@@ -38,17 +41,30 @@ export interface Process {
   end(how: LifeEnd): void
 }
 
+export interface WorldController extends Process {
+  readonly machine: string
+  powerCut(): void
+  powerOn(): void
+}
+
+/** The only controller, whose store is a file. */
+export interface SingleController extends WorldController {
+  readonly file: StoreFile
+  /** It forgets each change at once from now on, or not. */
+  forgetChanges(isForgetting: boolean): void
+}
+
 export interface World {
   readonly time: SimulatedTime
   readonly network: SimulatedNetwork
   readonly nodes: readonly WorldNode[]
-  readonly controller: Process & {
-    powerCut(): void
-    powerOn(): void
-    readonly file: StoreFile
-    /** It forgets each change at once from now on, or not. */
-    forgetChanges(isForgetting: boolean): void
-  }
+  readonly controllers: readonly WorldController[]
+  /** undefined: there are several. */
+  readonly single: SingleController | undefined
+  /** What several controllers share. */
+  readonly shared: SharedStore | undefined
+  /** What is stored. */
+  rows(): ReturnType<StoreFile['rows']>
   readonly api: ApiServers
   /** To be called after each change of what the health of a node depends on. */
   recordHealth(): void
@@ -59,20 +75,33 @@ export type WorldNeeds = {
   readonly random: RandomSource
   readonly story: Story
   readonly nodes: number
+  /** More than one share a store in etcd. */
+  readonly controllers: number
 }
 
-export function openWorld({ time, random, story, nodes: count }: WorldNeeds): World {
+export function openWorld({ time, random, story, nodes: count, controllers: several }: WorldNeeds): World {
   const network = simulatedNetwork(time, random.fork())
-  const api: ApiServers = servers(network)
-  const brokers: BrokerServers = servers(network)
-  const parts = { time, network, story, api, brokers }
-  const controller = worldController(parts, random.fork())
+  const machines = Array.from({ length: several }, (_, i) => `controller-${i + 1}`)
+  const openServers = <T>() => (several > 1 ? anyOf(servers<T>(network), 'controller', machines) : servers<T>(network))
+  const parts: Parts = { time, network, story, api: openServers(), brokers: openServers() }
+  const { api } = parts
+  const controllerRandom = random.fork()
+  const single = several > 1 ? undefined : worldController(parts, controllerRandom)
+  const shared =
+    several > 1 ? sharedStore({ time, network, random: controllerRandom, record: story.record }) : undefined
+  const controllers =
+    shared === undefined
+      ? [single].filter((one) => one !== undefined)
+      : machines.map((machine) => sharedController(parts, shared, machine, controllerRandom.fork()))
   const nodes = Array.from({ length: count }, (_, i) => worldNode(parts, `node-${i + 1}`, i, random.fork()))
   return {
-    ...{ time, network, nodes, controller, api },
+    ...{ time, network, nodes, controllers, single, shared, api },
+    rows: () => single?.file.rows() ?? shared?.rows() ?? [],
     recordHealth() {
       for (const node of nodes) {
-        const isCut = network.isCut('controller', node.name) || network.isCut(node.name, 'controller')
+        const isCut = controllers.some(
+          ({ machine }) => network.isCut(machine, node.name) || network.isCut(node.name, machine),
+        )
         const isWell = node.isWell()
         const canSave = isWell && node.disk.isWell
         story.record({ kind: 'health', node: node.name, isHealthy: isWell && !isCut, canSave })
@@ -80,6 +109,9 @@ export function openWorld({ time, random, story, nodes: count }: WorldNeeds): Wo
     },
   }
 }
+
+/** As RestartSec= of its unit. */
+const startAgainMs = 2_000
 
 type Parts = {
   readonly time: SimulatedTime
@@ -92,12 +124,32 @@ type Parts = {
 /** `run` rejects where the program ends by itself. */
 function processOf(
   machine: string,
-  { time, story }: Parts,
+  { time, network, story }: Parts,
   random: RandomSource,
   run: (life: ProgramLife) => Promise<void>,
+  /** Whether its service manager starts it again after this error. */
+  isStartedAgain: (error: unknown) => boolean = () => false,
 ): Process {
   let life: ProgramLife | undefined
   const clock = { offsetMs: 0 }
+  const start = () => {
+    if (life?.isAlive) return
+    const own = beginLife({ time, random: random.next, wallOffsetMs: () => clock.offsetMs })
+    life = own
+    own
+      .within(() => run(own))
+      .catch((error: unknown) => {
+        own.end('killed')
+        if (isStartedAgain(error)) {
+          story.note(machine, `ended, and is started again: ${storyOf(error)}`)
+          time.after(startAgainMs, () => void (life === own && network.isUp(machine) && start()))
+          return
+        }
+        const because = error instanceof Error ? (error.stack ?? error.message) : String(error)
+        const cause = error instanceof Error && error.cause instanceof Error ? `\n${error.cause.stack}` : ''
+        story.record({ kind: 'crashed', program: machine, because: `${because}${cause}` })
+      })
+  }
   return {
     get isRunning() {
       return life?.isAlive === true && !life.isFrozen
@@ -107,24 +159,12 @@ function processOf(
     },
     freeze: () => life?.freeze(),
     thaw: () => life?.thaw(),
-    start() {
-      if (life?.isAlive) return
-      const own = beginLife({ time, random: random.next, wallOffsetMs: () => clock.offsetMs })
-      life = own
-      own
-        .within(() => run(own))
-        .catch((error: unknown) => {
-          own.end('killed')
-          const because = error instanceof Error ? (error.stack ?? error.message) : String(error)
-          const cause = error instanceof Error && error.cause instanceof Error ? `\n${error.cause.stack}` : ''
-          story.record({ kind: 'crashed', program: machine, because: `${because}${cause}` })
-        })
-    },
+    start,
     end: (how) => life?.end(how),
   }
 }
 
-function worldController(parts: Parts, random: RandomSource): World['controller'] {
+function worldController(parts: Parts, random: RandomSource): SingleController {
   const { network, story, api, brokers } = parts
   const machine = 'controller'
   const file = storeFile(story.record)
@@ -142,7 +182,34 @@ function worldController(parts: Parts, random: RandomSource): World['controller'
       forgetsChanges: () => isForgetting,
     }),
   )
+  const own = controllerMachine(machine, network, program)
   return {
+    ...own,
+    get isRunning() {
+      return program.isRunning
+    },
+    file,
+    forgetChanges(next) {
+      isForgetting = next
+    },
+    powerCut() {
+      own.powerCut()
+      file.powerCut()
+    },
+  }
+}
+
+function sharedController(parts: Parts, shared: SharedStore, machine: string, random: RandomSource): WorldController {
+  const { network, story } = parts
+  const { etcd, prefix } = shared
+  const needs = { ...parts, etcd, prefix, random: random.next, log: story.log(machine), record: story.record }
+  const run = (life: ProgramLife) => runSharedController({ ...needs, place: { life, machine } })
+  return controllerMachine(machine, network, processOf(machine, parts, random, run, isStartedAgain))
+}
+
+function controllerMachine(machine: string, network: SimulatedNetwork, program: Process): WorldController {
+  return {
+    machine,
     get isRunning() {
       return program.isRunning
     },
@@ -151,10 +218,6 @@ function worldController(parts: Parts, random: RandomSource): World['controller'
     thaw: program.thaw,
     start: program.start,
     end: program.end,
-    file,
-    forgetChanges(next) {
-      isForgetting = next
-    },
     powerCut() {
       network.setUp(machine, false)
       program.end('power')
