@@ -231,7 +231,11 @@ async function openImage(
       client.close()
     },
   })
-  return { store: cachedStore({ resources, cache, writer, clock, limits }), image, leases }
+  const { random } = clock
+  return {
+    store: cachedStore({ resources, cache, writer, clock, limits, ...(random !== undefined && { random }) }),
+    ...{ image, leases },
+  }
 }
 
 function notArrived(prefix: string): ApiError {

@@ -3,7 +3,7 @@ import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import { keptAlive } from './owner-key.ts'
 
-test('a lease of which etcd says nothing is given up when its time has passed by the given clock', async (t) => {
+test('a lease that etcd does not answer for is given up when its time has passed by the given clock', async (t) => {
   const clock = fakeClock()
   let closed = 0
   const silent: Pick<EtcdClient, 'stream'> = { stream: () => ({ close: () => void closed++ }) }
