@@ -46,19 +46,29 @@ export function servers<T>(network: SimulatedNetwork): Servers<T> {
   }
 }
 
-/** `name` stands for any of these machines: each attempt of a client is the turn of the next one, or of the first after it that does not refuse. */
-export function anyOf<T>(all: Servers<T>, name: string, machines: readonly string[]): Servers<T> {
+/**
+ * `name` stands for any of these machines that is ready, as behind a load balancer: each attempt of a client is the turn of the next one, or
+ * of the first after it that does not refuse.
+ */
+export function anyOf<T>(
+  all: Servers<T>,
+  name: string,
+  machines: readonly string[],
+  isReady: (machine: string) => boolean,
+): Servers<T> {
   const turns = new Map<string, number>()
   return {
     listen: all.listen,
     async connect(client, machine, signal) {
       if (machine !== name) return all.connect(client, machine, signal)
-      let refusal: unknown
+      let refusal: unknown = Object.assign(new Error('No server is ready'), { code: 'ECONNREFUSED' })
       for (let attempt = 0; attempt < machines.length; attempt++) {
         const turn = turns.get(client.machine) ?? 0
         turns.set(client.machine, turn + 1)
+        const server = machines[turn % machines.length] ?? name
+        if (!isReady(server)) continue
         try {
-          return await all.connect(client, machines[turn % machines.length] ?? name, signal)
+          return await all.connect(client, server, signal)
         } catch (error) {
           if (signal.aborted) throw error
           refusal = error
