@@ -6,13 +6,18 @@ import { type Invariant, withEntry, withoutEntry } from './invariant.ts'
 
 type Completed = {
   /** When each container completed, by the uid of its pod and its name. */
-  readonly endedMs: ReadonlyMap<string, number>
+  readonly endedMs: ReadonlyMap<string, { readonly node: string; readonly atMs: number }>
   /** Since when each node can save the ends of containers. */
   readonly savesSinceMs: ReadonlyMap<string, number>
 }
 
 /** The agent has observed and saved an end within this time. */
 const savedMs = 30_000
+/**
+ * An end so shortly before that of the engine, which its agent has not seen, may be by the signal of the engine: as `ended-with-sandbox.ts` of
+ * the agent.
+ */
+const togetherMs = 10_000
 
 /** `ends`: of the names of pods whose containers are not restarted after exit code 0. */
 export function completedStaysCompleted(ends: (pod: string) => boolean): Invariant<Completed> {
@@ -29,13 +34,18 @@ export function completedStaysCompleted(ends: (pod: string) => boolean): Invaria
           : withoutEntry(savesSinceMs, node)
         return { state: { endedMs, savesSinceMs: next } }
       }
+      if (fact.kind === 'fault' && endsContainers(fact.what)) {
+        const node = fact.target.replace('Docker of ', '')
+        const left = [...endedMs].filter(([, end]) => end.node !== node || fact.atMs - end.atMs > togetherMs)
+        return { state: { endedMs: new Map(left), savesSinceMs } }
+      }
       if (fact.kind !== 'ended' && fact.kind !== 'started' && fact.kind !== 'forgotten') return { state }
       const key = `${fact.podUID}/${fact.container}`
       if (fact.kind === 'ended')
         return fact.exitCode === 0 && ends(fact.pod)
-          ? { state: { endedMs: withEntry(endedMs, key, fact.atMs), savesSinceMs } }
+          ? { state: { endedMs: withEntry(endedMs, key, fact), savesSinceMs } }
           : { state }
-      const atMs = endedMs.get(key)
+      const atMs = endedMs.get(key)?.atMs
       if (atMs === undefined) return { state }
       if (fact.kind === 'forgotten') {
         const isSaved = fact.atMs - Math.max(atMs, savesSinceMs.get(fact.node) ?? fact.atMs) >= savedMs
@@ -44,4 +54,8 @@ export function completedStaysCompleted(ends: (pod: string) => boolean): Invaria
       return { state, violation: `${fact.container} of ${fact.pod} (${fact.podUID}) starts again on ${fact.node}` }
     },
   }
+}
+
+function endsContainers(fault: string): boolean {
+  return fault === 'the power is cut' || fault === 'Docker dies with its containers'
 }

@@ -72,6 +72,21 @@ test('a completed container that a person removes does not run again if the agen
   t.equal(of(40_000, 30_000), 0, 'the disk was full until then')
 })
 
+test('a container may run again that completed seconds before the power of its node was cut', async (t) => {
+  const invariant = completedStaysCompleted((pod) => pod.startsWith('sums'))
+  const name = container('node-1', 'a', 'sums-x')
+  const of = (cutMs: number, target: string) =>
+    violationsOf(
+      invariant,
+      { kind: 'ended', exitCode: 0, ...name, atMs: 0 },
+      { kind: 'fault', number: 1, what: 'the power is cut', target, seconds: 9, atMs: cutMs },
+      { kind: 'started', ...name, atMs: 200_000 },
+    ).length
+  t.equal(of(5_000, 'node-1'), 0)
+  t.equal(of(11_000, 'node-1'), 1)
+  t.equal(of(5_000, 'controller'), 1, 'another machine')
+})
+
 test('a write that was answered before it was on the disk is found', async (t) => {
   t.same(violationsOf(answeredIsStored(), stored(4), answered(5)).length, 1)
   t.same(violationsOf(answeredIsStored(), answered(5)).length, 1)
