@@ -28,6 +28,23 @@ export function forgottenChanges({ single }: World, ms: number): Fault {
   }
 }
 
+/** A person removes a container that is done, while another one of its pod works. */
+export function removalOfCompleted({ nodes }: World, _ms: number, random: RandomSource): Fault {
+  const { name, engine } = random.pick(nodes)
+  let id: string | undefined
+  return {
+    ...{ kind: 'a completed container is removed by hand', target: `Docker of ${name}`, ms: 1 },
+    draw() {
+      const done = engine.containers.filter(
+        ({ identity, state }) => identity.containerName === 'quick' && state === 'exited',
+      )
+      id = done.length > 0 ? random.pick(done).id : undefined
+    },
+    begin: () => void (id !== undefined && engine.forget(id)),
+    end() {},
+  }
+}
+
 /** The next fault. */
 export function drawFault(world: World, random: RandomSource, more: MoreFaults): Fault {
   const ms = random.isTrue(0.3) ? random.between(300_000, 700_000) : random.between(1_000, 120_000)

@@ -1,5 +1,5 @@
 /** The kinds of worlds: who acts in them, what is watched, and which faults only they have. */
-import { forgottenChanges, type MoreFaults, sharedFaults } from './faults.ts'
+import { forgottenChanges, type MoreFaults, removalOfCompleted, sharedFaults } from './faults.ts'
 import { simulatedOperator } from './people/operator.ts'
 import type { User, UserNeeds } from './people/user.ts'
 import { podsOfFleet, type WatchedPath } from './people/watcher.ts'
@@ -27,7 +27,7 @@ export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
       { resource: 'deployments', path: '/apis/apps/v1/deployments' },
       { resource: 'replicasets', path: '/apis/apps/v1/replicasets' },
     ],
-    faults: [forgottenChanges, forgottenChanges],
+    faults: [forgottenChanges, forgottenChanges, removalOfCompleted, removalOfCompleted],
     controllers: 1,
   },
   /** Two controllers share a store in etcd: one leads, the other one answers reads. */

@@ -3,7 +3,7 @@ import type { RandomSource } from '../world/random-source.ts'
 import { type PersonNeeds, personalRequests, type RequestTarget } from './requests.ts'
 import { secretManifest } from './secrets.ts'
 import type { User } from './user.ts'
-import { type Workload, withSecret } from './workloads.ts'
+import { pairJob, type Workload, withSecret } from './workloads.ts'
 
 export type OperatorNeeds = PersonNeeds & { readonly random: RandomSource }
 
@@ -62,7 +62,7 @@ export function simulatedOperator({ random, ...needs }: OperatorNeeds): User {
     () => read(random.pick([...targets.values()])),
     () => read(random.pick([...targets.values()])),
     async () => {
-      const old = random.pick([...wanted.values()].filter(({ name }) => name !== guardedPods.app))
+      const old = random.pick([...wanted.values()].filter(({ name }) => name.startsWith('till')))
       wanted.delete(`${old.resource}/${old.name}`)
       await remove(old)
       await apply(till())
@@ -76,6 +76,7 @@ export function simulatedOperator({ random, ...needs }: OperatorNeeds): User {
       await make(budgetTarget, budget)
       await apply(withSecret(guardedPods.app, 3, 'key-1'))
       await apply(till())
+      await apply(pairJob('sums-pair', 6, 400))
     },
     act: () => random.pick(actions)(),
   }

@@ -69,3 +69,12 @@ export function job(name: string, completions: number, seconds: number): Workloa
   }
   return { path: '/apis/batch/v1/namespaces/default/jobs', resource: 'jobs', name, manifest }
 }
+
+/** Each pod has a container that is done in seconds, beside one that works for so many. */
+export function pairJob(name: string, completions: number, seconds: number): Workload {
+  const { manifest, ...workload } = job(name, completions, seconds)
+  const { spec, ...pod } = template(name, ['work', String(seconds), '0'], { restartPolicy: 'OnFailure' })
+  const containers = spec.containers.flatMap((main) => [{ ...main, name: 'quick', command: ['work', '5', '0'] }, main])
+  const both = { ...pod, spec: { ...spec, containers } }
+  return { ...workload, manifest: { ...manifest, spec: { ...manifest.spec, template: both } } }
+}

@@ -59,7 +59,7 @@ export const plantedFaults: { readonly [name: string]: PlantedFault } = {
     file: 'agent/pods/record/container-ends.js',
     text: "next.set(name, endOf(newest, facts.terminationMessages.get(newest.id) ?? ''));",
     replacement: ';',
-    world: 'workloads',
+    world: 'budgets',
   },
   'ignored-budget': {
     what: 'evictions ignore the disruption budget',
