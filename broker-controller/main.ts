@@ -31,7 +31,7 @@ import {
   emptyControllerConfiguration,
 } from './configuration/configuration.ts'
 import { ForeignAuthorityError } from './replicas/foreign-authority.ts'
-import { LaterStoreError, SecretsKeyError } from './store/store.ts'
+import { EarlierStoreError, LaterStoreError, SecretsKeyError } from './store/store.ts'
 
 process.exit(await main(process.argv.slice(2), stopSignal()))
 
@@ -132,8 +132,8 @@ async function configured(want: 'run' | 'check', flags: ControllerFlags, signal:
 
 /** Starting again would not help. */
 function isFinal(error: unknown): boolean {
-  if (error instanceof LaterStoreError || error instanceof SecretsKeyError || error instanceof ConfigurationError)
-    return true
+  if (error instanceof LaterStoreError || error instanceof EarlierStoreError) return true
+  if (error instanceof SecretsKeyError || error instanceof ConfigurationError) return true
   return error instanceof ForeignAuthorityError || (error instanceof Error && isFinal(error.cause))
 }
 

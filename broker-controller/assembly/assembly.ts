@@ -47,7 +47,10 @@ export async function runBrokerController(given: BrokerControllerNeeds, signal: 
     const closing: Closing = { add: (close) => void closings.unshift(close) }
     const { etcd, storeLimits } = given.configuration
     const kinds = liveKinds(builtInKinds)
-    const opening = openStore({ dataDir, etcd, limits: storeLimits, resources: kinds, clock, log, signal })
+    const opening = openStore({
+      ...{ dataDir, etcd, limits: storeLimits, resources: kinds, mayMigrate: !flags.keepStoreFormat },
+      ...{ clock, log, signal },
+    })
     const opened = await opening.catch((error: unknown) => {
       if (!signal.aborted) throw error
     })

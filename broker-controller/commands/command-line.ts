@@ -25,6 +25,7 @@ export type ControllerFlags = {
   readonly auditLogMaxSize: number | undefined
   readonly auditLogMaxBackup: number | undefined
   readonly auditLogMaxAge: number | undefined
+  readonly keepStoreFormat: boolean
 }
 
 export type ControllerCommandLine =
@@ -86,6 +87,7 @@ function flagsOf(values: RunValues): ControllerFlags {
     auditLogMaxSize: values['audit-log-maxsize'],
     auditLogMaxBackup: values['audit-log-maxbackup'],
     auditLogMaxAge: values['audit-log-maxage'],
+    keepStoreFormat: values['keep-store-format'],
   }
 }
 

@@ -89,6 +89,9 @@ const run = {
     range: [0, 100_000],
     defaultText: '90',
   },
+  'keep-store-format': {
+    help: 'for a version on trial: leave a store.db of an earlier format as it is; exit with 78 if this version cannot use it',
+  },
   check: { help: 'check the configuration and exit' },
   version: { help: 'print the version' },
 } as const satisfies Command['options']

@@ -219,7 +219,8 @@ export async function keepBackup(content: AsyncIterable<Uint8Array>, target: str
   }
 }
 
-async function flush(path: string): Promise<void> {
+/** Syncs a file, or the names in a folder. */
+export async function flush(path: string): Promise<void> {
   const file = await open(path, 'r')
   try {
     await file.sync()

@@ -9,6 +9,7 @@ import type { StoreLimits } from '../store/room/store-limits.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import { type OpenedStore, StoreInUseError } from '../store/store.ts'
 import { isThere, unfinishedRestore } from './backup.ts'
+import { backUpBeforeMigration, failedMigration } from './before-migration.ts'
 import { authorityFolderName, secretsKeyName, storeFileName } from './data-directory.ts'
 
 export const pidFileName = 'controller.pid'
@@ -27,6 +28,8 @@ export type OpenStoreNeeds = {
   readonly limits?: StoreLimits
   /** The kinds that are stored; undefined: the built-in ones, and all others as they are. */
   readonly resources?: ResourceRegistry
+  /** False: this version is on trial, and leaves a file of an earlier format as it is. Default: it is backed up and migrated. */
+  readonly mayMigrate?: boolean
   readonly clock: Clock
   readonly log: Log
   /** Ends the wait for a store that is away: opening rejects. */
@@ -35,7 +38,7 @@ export type OpenStoreNeeds = {
 
 /** The open store also locks the data directory; in etcd, several controllers share it, and one leads. Throws if another controller uses it, and after a restore that was interrupted. */
 export async function openStore(needs: OpenStoreNeeds): Promise<OpenedStore> {
-  const { dataDir, etcd, limits, clock, log, signal, resources } = needs
+  const { dataDir, etcd, limits, clock, log, signal, resources, mayMigrate = true } = needs
   const kinds = resources === undefined ? {} : { resources }
   const path = join(dataDir, storeFileName)
   // An authority without a store: the store was lost, and its nodes have objects that the new one does not have.
@@ -68,11 +71,13 @@ export async function openStore(needs: OpenStoreNeeds): Promise<OpenedStore> {
       `The objects of this controller were moved to etcd: give --etcd-servers, or move them back with 'bramble-controller store migrate --to sqlite'`,
     )
   }
+  const backup = isFile && mayMigrate ? await backUpBeforeMigration({ dataDir, clock, log }) : undefined
   try {
     return await openSqliteStore({
       ...kinds,
       path,
       limits,
+      mayMigrate,
       clock,
       log,
       acceptsCheckpointsIfNew,
@@ -80,7 +85,7 @@ export async function openStore(needs: OpenStoreNeeds): Promise<OpenedStore> {
       reserveFile,
     })
   } catch (cause) {
-    if (!(cause instanceof StoreInUseError)) throw cause
+    if (!(cause instanceof StoreInUseError)) throw backup === undefined ? cause : failedMigration(path, backup, cause)
     const pid = await readFile(join(dataDir, pidFileName), 'utf8').catch(() => 'unknown')
     throw new Error(`Another controller (pid ${pid.trim()}) uses ${dataDir}`, { cause })
   }

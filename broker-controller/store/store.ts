@@ -145,6 +145,13 @@ export class LaterStoreError extends Error {
   override readonly name = 'LaterStoreError'
 }
 
+/**
+ * The store has an earlier format, which this version must not or could not change. The message has a remedy; a retry does not help.
+ */
+export class EarlierStoreError extends Error {
+  override readonly name = 'EarlierStoreError'
+}
+
 /** The keys that encrypt Secrets are missing, or are others. The message names the file and a remedy; a retry does not help. */
 export class SecretsKeyError extends Error {
   override readonly name = 'SecretsKeyError'

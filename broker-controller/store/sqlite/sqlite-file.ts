@@ -1,7 +1,7 @@
 /** The file behind the SQLite store: its tables, their versions, and the few statements. */
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { LaterStoreError, StoreInUseError, type StoreOrigin } from '../store.ts'
+import { EarlierStoreError, LaterStoreError, StoreInUseError, type StoreOrigin } from '../store.ts'
 import { type DiskGuard, isDiskFull } from './disk-guard.ts'
 import { plainSecretsStatement, type SealedRows, sealedRows } from './sqlite-secrets.ts'
 
@@ -64,19 +64,40 @@ export const acceptCheckpointsStatement = `UPDATE origin SET id = lower(hex(rand
 export const storeFormat = migrations.length
 
 /**
+ * The formats that this version can use as they are. A version on trial must not migrate the store: its predecessor may follow it. So a
+ * version with a new format lists the one before as well, and uses what is new only where the file has it.
+ */
+export const usableFormats: readonly number[] = [storeFormat]
+
+/** The format of the store; undefined if there is none, or a controller has it open. Throws if it cannot be read. */
+export function storedFormat(path: string): number | undefined {
+  let database: Database.Database | undefined
+  try {
+    database = new Database(path, { readonly: true, fileMustExist: true, timeout: 200 })
+    return Number(database.pragma('user_version', { simple: true })) || undefined
+  } catch (cause) {
+    if (isBusy(cause)) return undefined
+    throw unreadable(path, cause)
+  } finally {
+    database?.close()
+  }
+}
+
+/**
  * Opens or creates the file, readable by its owner only. An exclusive lock keeps other processes out; it ends with the process.
- * Throws StoreInUseError, LaterStoreError, or another error when it is damaged. `acceptsCheckpointsIfNew`:
- * a new file begins without the objects of a running fleet. `guard`: makes room for a write that finds the disk full.
+ * Throws StoreInUseError, LaterStoreError, EarlierStoreError, or another error when it is damaged. `acceptsCheckpointsIfNew`:
+ * a new file begins without the objects of a running fleet. `guard`: makes room for a write that finds the disk full. `mayMigrate`:
+ * false leaves a file of an earlier format as it is.
  */
 export function openSqliteFile(
   path: string,
-  { acceptsCheckpointsIfNew = false, guard = noGuard }: SqliteFileOptions = {},
+  { acceptsCheckpointsIfNew = false, guard = noGuard, mayMigrate = true }: SqliteFileOptions = {},
 ): SqliteFile {
   let database: Database.Database
   try {
-    database = guard.write(() => openDatabase(path, acceptsCheckpointsIfNew))
+    database = guard.write(() => openDatabase(path, { acceptsCheckpointsIfNew, mayMigrate }))
   } catch (cause) {
-    if (cause instanceof LaterStoreError) throw cause
+    if (cause instanceof LaterStoreError || cause instanceof EarlierStoreError) throw cause
     if (isBusy(cause)) throw new StoreInUseError(`${path} is in use by another process`, { cause })
     throw unreadable(path, cause)
   }
@@ -126,11 +147,17 @@ export function openSqliteFile(
   }
 }
 
-type SqliteFileOptions = { readonly acceptsCheckpointsIfNew?: boolean; readonly guard?: Pick<DiskGuard, 'write'> }
+type SqliteFileOptions = {
+  readonly acceptsCheckpointsIfNew?: boolean
+  readonly mayMigrate?: boolean
+  readonly guard?: Pick<DiskGuard, 'write'>
+}
 
 const noGuard: Pick<DiskGuard, 'write'> = { write: (act) => act() }
 
-function openDatabase(path: string, acceptsCheckpointsIfNew: boolean): Database.Database {
+type MigrationOptions = { readonly acceptsCheckpointsIfNew: boolean; readonly mayMigrate: boolean }
+
+function openDatabase(path: string, options: MigrationOptions): Database.Database {
   closeSync(openSync(path, 'a', 0o600))
   chmodSync(path, 0o600)
   const database = new Database(path, { timeout: 1000 })
@@ -140,7 +167,7 @@ function openDatabase(path: string, acceptsCheckpointsIfNew: boolean): Database.
     database.pragma('synchronous = FULL')
     database.pragma('journal_size_limit = 16777216')
     database.pragma('cache_size = -1024') // KiB: everything is read from memory, the file is read at the start only
-    migrate(database, path, acceptsCheckpointsIfNew)
+    migrate(database, path, options)
     return database
   } catch (cause) {
     database.close()
@@ -163,7 +190,11 @@ export function unreadable(path: string, cause: unknown): Error {
   return new Error(`${path} is damaged: ${remedy}`, { cause })
 }
 
-function migrate(database: Database.Database, path: string, acceptsCheckpointsIfNew: boolean): void {
+function migrate(
+  database: Database.Database,
+  path: string,
+  { acceptsCheckpointsIfNew, mayMigrate }: MigrationOptions,
+): void {
   const had = Number(database.pragma('user_version', { simple: true }))
   if (had > migrations.length) {
     throw new LaterStoreError(
@@ -171,7 +202,11 @@ function migrate(database: Database.Database, path: string, acceptsCheckpointsIf
     )
   }
   // A start writes no more than it must: the disk may be full.
-  if (had === migrations.length) return
+  if (had === migrations.length || (!mayMigrate && usableFormats.includes(had))) return
+  if (!mayMigrate && had > 0)
+    throw new EarlierStoreError(
+      `${path} has format ${had}, and a version on trial does not migrate it: this one uses format ${usableFormats.join(' or ')}. Install a release between them first`,
+    )
   const apply = database.transaction(() => {
     for (const migration of migrations.slice(had)) database.exec(migration)
     if (had === 0 && acceptsCheckpointsIfNew) database.exec(acceptCheckpointsStatement)

@@ -39,11 +39,13 @@ export type SqliteStoreNeeds = {
   /** Free bytes of its disk. Default: as the system reports it. */
   readonly freeBytes?: () => number
   readonly limits?: StoreLimits | undefined
+  /** False: a file of an earlier format is left as it is. Default: it is migrated. */
+  readonly mayMigrate?: boolean
 }
 
 export type SqliteStore = OpenedStore & { readonly backUp: BackUp }
 
-/** Throws StoreInUseError, LaterStoreError, SecretsKeyError, or another error if the file is damaged. */
+/** Throws StoreInUseError, LaterStoreError, EarlierStoreError, SecretsKeyError, or another error if the file is damaged. */
 export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteStore> {
   const {
     path,
@@ -59,6 +61,7 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
   guard?.prepareStart()
   const file = openSqliteFile(path, {
     acceptsCheckpointsIfNew: needs.acceptsCheckpointsIfNew ?? false,
+    mayMigrate: needs.mayMigrate ?? true,
     ...(guard && { guard }),
   })
   const versions = versionCounter(file)
