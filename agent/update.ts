@@ -2,10 +2,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises'
 import { uptime } from 'node:os'
-import { dirname, join } from 'node:path'
-import { decode } from '../api/decode.ts'
-import { integer, object, text } from '../api/schema.ts'
-import { parseJson } from '../api/text/json.ts'
+import { dirname } from 'node:path'
 import { systemClock } from '../daemon/clock.ts'
 import { openLog, storyOf } from '../daemon/log.ts'
 import { printText, readArguments, type Values } from '../daemon/process/command-line.ts'
@@ -13,16 +10,15 @@ import { exitCode } from '../daemon/process/exit-code.ts'
 import { version } from '../daemon/process/version.ts'
 import type { KnownTime } from '../daemon/server-check.ts'
 import { fileDisk } from '../daemon/updates/file-disk.ts'
-import {
-  admitRelease,
-  type ReleaseKeys,
-  type ReleaseMachine,
-  readReleaseKeys,
-} from '../daemon/updates/release-manifest.ts'
+import { installRelease } from '../daemon/updates/install-release.ts'
+import { debianArchitecture, readBase, readKeys } from '../daemon/updates/package-files.ts'
+import { admitRelease, type ReleaseMachine } from '../daemon/updates/release-manifest.ts'
 import { commitTrial, committedVersion, prepareStart } from '../daemon/updates/start-version.ts'
+import { watchTrial } from '../daemon/updates/trial-judge.ts'
+import { judgeTrial, nothingSeen, type TrialHistory } from '../daemon/updates/trial-verdict.ts'
 import { loadUpdateState, saveVerdict, type UpdateFolder, versionPath } from '../daemon/updates/update-folder.ts'
 import { withUpdateLock } from '../daemon/updates/update-lock.ts'
-import type { Release } from '../daemon/updates/update-state.ts'
+import { updateStatusText } from '../daemon/updates/update-status.ts'
 import { knownTimePath, timeFile } from './adapters/disk/time-file.ts'
 import { containersEpoch, readAgentUnit, restartAgent } from './adapters/updates/agent-unit.ts'
 import { releaseSource } from './adapters/updates/release-source.ts'
@@ -35,13 +31,9 @@ import { keptServers } from './node/connection/controller-servers.ts'
 import { agentStateNames } from './updates/agent-state.ts'
 import { downloadAllowance, spentWith } from './updates/download-allowance.ts'
 import { fetchRelease } from './updates/fetch-release.ts'
-import { installRelease } from './updates/install-release.ts'
-import { type TrialTimes, watchTrial } from './updates/trial-judge.ts'
 import { updatePass } from './updates/update-pass.ts'
-import { updateStatusText } from './updates/update-status.ts'
 
 type Given = Values<(typeof updateProgram)['options']>
-type Base = Pick<Release, 'version' | 'sequence'>
 
 /** Names the version on trial that was started last. systemd starts the judge only if it exists. */
 const trialMark = '/run/bramble/agent-trial'
@@ -63,13 +55,13 @@ async function main(argv: readonly string[]): Promise<number> {
     await mkdir(dirname(lockFile), { recursive: true, mode: 0o755 })
     switch (form) {
       case 'status':
-        output.stdout(updateStatusText(await loadUpdateState(updatesOf(values)), await readBase()))
+        output.stdout(updateStatusText(await loadUpdateState(updatesOf(values)), await ownBase()))
         return exitCode.fine
       case 'start':
         return await start(values)
       case 'committed': {
         const updates = updatesOf(values)
-        const release = await committedVersion(updates, await readBase())
+        const release = await committedVersion(updates, await ownBase())
         if (release !== undefined) output.stdout(`${versionPath(updates, release)}\n`)
         return exitCode.fine
       }
@@ -101,7 +93,7 @@ function updatesOf(values: Given): UpdateFolder {
 
 async function start(values: Given): Promise<number> {
   const updates = updatesOf(values)
-  const release = await withUpdateLock(lockFile, async () => prepareStart(updates, await readBase()))
+  const release = await withUpdateLock(lockFile, async () => prepareStart(updates, await ownBase()))
   const { trial } = await loadUpdateState(updates)
   if (release !== undefined && release.digest === trial?.digest) await writeFile(trialMark, release.digest)
   else await rm(trialMark, { force: true })
@@ -114,13 +106,10 @@ async function judge(values: Given): Promise<void> {
   const dataDir = values['data-dir']
   const trialMs = (values['trial-seconds'] ?? usualTrialSeconds) * 1000
   const deafMs = (values['deaf-seconds'] ?? usualDeafSeconds) * 1000
-  const times: TrialTimes = {
-    trialMs,
-    deafMs,
-    longestMs: longestOverTrial * (trialMs + deafMs),
-    everyMs: Math.min(trialMs / 10, longestPauseMs),
-  }
-  const watch = {
+  const times = { trialMs, deafMs, longestMs: longestOverTrial * (trialMs + deafMs) }
+  const watch: Parameters<typeof watchTrial<typeof nothingSeen, TrialHistory>>[0] = {
+    nothingSeen,
+    judge: (history, seen, trial) => judgeTrial(history, seen, { ...times, ...trial }),
     loadState: () => loadUpdateState(updates),
     started: () => readFile(trialMark, 'utf8').catch(() => undefined),
     look: async (trialVersion: string) => ({
@@ -129,11 +118,11 @@ async function judge(values: Given): Promise<void> {
       epoch: await containersEpoch(),
       controller: await viewOfController(dataDir, trialVersion),
     }),
-    saveVerdict: (verdict: Parameters<typeof saveVerdict>[1]) => saveVerdict(updates, verdict),
-    commit: () => withUpdateLock(lockFile, async () => commitTrial(updates, await readBase())),
+    saveVerdict: (verdict) => saveVerdict(updates, verdict),
+    commit: () => withUpdateLock(lockFile, async () => commitTrial(updates, await ownBase())),
     restart: restartAgent,
   }
-  await watchTrial(watch, times, systemClock, log, stopping.signal)
+  await watchTrial(watch, Math.min(trialMs / 10, longestPauseMs), systemClock, log, stopping.signal)
   const { trial } = await loadUpdateState(updates)
   if (trial === undefined) await rm(trialMark, { force: true })
 }
@@ -154,7 +143,7 @@ async function install(values: Given, from: string): Promise<string> {
     containers: [...((await runningContainers(values['docker-socket'])) ?? [])],
     epoch: await containersEpoch(),
   })
-  const keys = await readKeys()
+  const keys = await readKeys(updateDefaults.package)
   const release = await withUpdateLock(lockFile, () => installRelease({ from, updates, keys, machine, see }))
   const isStopped = values['no-restart'] || (await readAgentUnit()).state === 'stopped'
   if (isStopped) return `The trial of version ${release.version} begins with the next start of bramble-agent.`
@@ -169,13 +158,11 @@ async function machineOf({ force }: Given): Promise<ReleaseMachine> {
     program: 'bramble-agent',
     arch: debianArchitecture,
     runtimes: await readdir(updateDefaults.runtimes),
-    base: await readBase(),
+    base: await ownBase(),
     freeBytes: bavail * bsize,
     isForced: force,
   }
 }
-
-const debianArchitecture = process.arch === 'x64' ? 'amd64' : process.arch
 
 /** Downloads and installs what the controller wants. What was done. */
 async function fetchWanted(values: Given): Promise<string> {
@@ -195,7 +182,7 @@ async function fetchWanted(values: Given): Promise<string> {
   })
   return updatePass({
     files,
-    base: await readBase(),
+    base: await ownBase(),
     removeDownloads: () => rm(downloads, { recursive: true, force: true }),
     async fetch(wanted, rules) {
       await mkdir(downloads, { recursive: true, mode: 0o700 })
@@ -211,7 +198,7 @@ async function fetchWanted(values: Given): Promise<string> {
         folder: downloads,
         wanted,
         arch: debianArchitecture,
-        keys: await readKeys(),
+        keys: await readKeys(updateDefaults.package),
         admit: async (manifest) => admitRelease(manifest, await loadUpdateState(updates), await machineOf(values)),
         allowance: async () => downloadAllowance(rules, await facts()),
         spend,
@@ -235,27 +222,7 @@ function dateOf({ earliestMs }: KnownTime): number | undefined {
   return likelyDate({ wallMs: Date.now(), earliestMs: earliestMs(), synchronized, controller: undefined })
 }
 
-const BaseSchema = object({ version: text, sequence: integer })
-
-async function readBase(): Promise<Base> {
-  const path = join(updateDefaults.package, 'release.json')
-  const decoded = decode(BaseSchema, parseJson(await readFile(path, 'utf8')))
-  if (!decoded.ok) throw new Error(`${path} is damaged: run apt-get install --reinstall bramble-agent`)
-  return decoded.value
-}
-
-/** Those of the operator, who may publish releases for an own fleet, else those of the package. */
-async function readKeys(): Promise<ReleaseKeys> {
-  for (const path of ['/etc/bramble/release-keys.json', join(updateDefaults.package, 'release-keys.json')]) {
-    const written = await readFile(path, 'utf8').catch(() => undefined)
-    if (written === undefined) continue
-    const keys = readReleaseKeys(written)
-    if (keys === undefined)
-      throw new Error(`${path} is invalid: it needs a threshold and as many keys of minisign or more`)
-    return keys
-  }
-  throw new Error('No keys of a publisher are installed. Write them to /etc/bramble/release-keys.json')
-}
+const ownBase = () => readBase(updateDefaults.package, 'bramble-agent')
 
 const stopping = new AbortController()
 for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => stopping.abort())

@@ -1,41 +1,51 @@
 /** The disk of this machine, for updates. */
-import { lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { syncFolder } from '../durable-file.ts'
 import { codeOf, isMissing } from '../errors.ts'
 import type { UpdateDisk } from './update-disk.ts'
 
-export const fileDisk: UpdateDisk = {
-  read: (path) => readFile(path).catch(undefinedIfMissing),
-  async kindOf(path) {
-    const found = await lstat(path).catch(undefinedIfMissing)
-    return found?.isFile() ? 'file' : found?.isDirectory() ? 'folder' : undefined
-  },
-  list: async (folder) => (await readdir(folder).catch(undefinedIfMissing)) ?? [],
-  async write(path, content, mode) {
-    const file = await open(path, 'w', mode)
-    try {
-      await file.writeFile(content)
-      await file.chmod(mode)
-    } finally {
-      await file.close()
-    }
-  },
-  async sync(path) {
-    const file = await open(path, 'r')
-    try {
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-  },
-  syncFolder,
-  async makeFolder(path) {
-    await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
-      if (codeOf(error) !== 'EEXIST') throw error
-    })
-  },
-  rename,
-  remove: (path) => rm(path, { recursive: true, force: true }),
+/** Its folders are for their owner only. */
+export const fileDisk = diskWith(0o700)
+/** The program runs as another user than the one that installs it. */
+export const readableDisk = diskWith(0o755)
+
+function diskWith(folderMode: number): UpdateDisk {
+  return {
+    read: (path) => readFile(path).catch(undefinedIfMissing),
+    async kindOf(path) {
+      const found = await lstat(path).catch(undefinedIfMissing)
+      return found?.isFile() ? 'file' : found?.isDirectory() ? 'folder' : undefined
+    },
+    list: async (folder) => (await readdir(folder).catch(undefinedIfMissing)) ?? [],
+    async write(path, content, mode) {
+      const file = await open(path, 'w', mode)
+      try {
+        await file.writeFile(content)
+        await file.chmod(mode)
+      } finally {
+        await file.close()
+      }
+    },
+    async sync(path) {
+      const file = await open(path, 'r')
+      try {
+        await file.sync()
+      } finally {
+        await file.close()
+      }
+    },
+    syncFolder,
+    async makeFolder(path) {
+      try {
+        await mkdir(path, { mode: folderMode })
+        await chmod(path, folderMode)
+      } catch (error) {
+        if (codeOf(error) !== 'EEXIST') throw error
+      }
+    },
+    rename,
+    remove: (path) => rm(path, { recursive: true, force: true }),
+  }
 }
 
 function undefinedIfMissing(error: unknown): undefined {

@@ -4,7 +4,7 @@
  * another question, which its operator answers.
  */
 import { decode } from '../../api/decode.ts'
-import { type Described, integer, list, mapOf, object, text } from '../../api/schema.ts'
+import { type Described, integer, list, mapOf, object, optional, text } from '../../api/schema.ts'
 import { parseJson } from '../../api/text/json.ts'
 import { checkSignature, readSignatureKey } from './minisign.ts'
 import type { Release, UpdateState } from './update-state.ts'
@@ -19,6 +19,8 @@ const ReleaseManifestSchema = object({
   floor: integer,
   /** Major version of the Node.js that it runs on. */
   runtime: text,
+  /** Formats of the controller's store that it uses without a migration. Undefined: the program has no such store. */
+  storeFormats: optional(list(integer)),
   /** The archive for each Debian architecture. `size` in bytes, also of its files when unpacked. */
   archives: mapOf(object({ size: integer, sha256: text })),
 })

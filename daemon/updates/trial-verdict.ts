@@ -3,25 +3,28 @@
  * itself. Decides only; each look follows the earlier ones.
  */
 import type { TrialVerdict } from './next-start.ts'
+import type { ProgramUnit } from './program-unit.ts'
 import type { SeenBefore } from './update-state.ts'
 
 /** What was seen of the program at one moment. */
 export type TrialLook = {
   /** By a clock that never jumps. */
   readonly nowMs: number
-  readonly unit: {
-    /** `stopped`: by an administrator. `failed`: systemd does not start it again. */
-    readonly state: 'running' | 'starting' | 'stopped' | 'failed'
-    /** Identifies the present start of the unit. */
-    readonly invocation: string
-    readonly exitStatus: number
-  }
+  readonly unit: ProgramUnit
   /** Containers of pods that run. Undefined: Docker did not answer. */
   readonly containers: ReadonlySet<string> | undefined
   /** As in `SeenBefore`. */
   readonly epoch: string
   /** `sees`: the node has this version and a current lease there. `misses`: it has not. `away`: the controller did not answer. */
   readonly controller: 'sees' | 'misses' | 'away'
+}
+
+/** Neither for the version nor against it: such a trial ends without a verdict. */
+export const nothingSeen: Omit<TrialLook, 'nowMs'> = {
+  unit: { state: 'starting', invocation: '', exitStatus: 0 },
+  containers: undefined,
+  epoch: '',
+  controller: 'away',
 }
 
 export type TrialRules = SeenBefore & {

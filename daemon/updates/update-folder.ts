@@ -94,7 +94,7 @@ export async function beginTrial(
   await disk.remove(`${folder}/${verdictFile}`)
   await disk.syncFolder(folder)
   const { version, sequence, digest } = release
-  const { wasConnected, containers, epoch } = seen
+  const { wasConnected, containers, epoch, connectedNodes } = seen
   const trial = {
     version,
     sequence,
@@ -103,6 +103,7 @@ export async function beginTrial(
     wasConnected,
     containers: [...containers],
     epoch,
+    ...(connectedNodes !== undefined && { connectedNodes }),
   }
   await saveUpdateState(updates, { ...state, trial })
 }

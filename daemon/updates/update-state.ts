@@ -25,6 +25,8 @@ const UpdateStateSchema = object({
       containers: list(text),
       /** Identifies the boot and Docker's start: each ends all containers. */
       epoch: text,
+      /** How many nodes were connected; only if the program is the controller. */
+      connectedNodes: optional(integer),
     }),
   ),
   rejected: list(RejectedSchema),
@@ -39,6 +41,7 @@ export type SeenBefore = {
   readonly wasConnected: boolean
   readonly containers: readonly string[]
   readonly epoch: string
+  readonly connectedNodes?: number
 }
 export type UpdateState = Described<typeof UpdateStateSchema>
 

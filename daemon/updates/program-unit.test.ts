@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { unitOf } from './agent-unit.ts'
+import { unitOf } from './program-unit.ts'
 
 const shown = (active: string, result: string, status: number) =>
   `ActiveState=${active}\nResult=${result}\nInvocationID=8f2c\nExecMainStatus=${status}\n`

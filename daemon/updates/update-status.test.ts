@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { initialUpdateState } from '../../daemon/updates/update-state.ts'
+import { initialUpdateState } from './update-state.ts'
 import { updateStatusText } from './update-status.ts'
 
 const base = { version: '1.0.0', sequence: 10 }

@@ -1,5 +1,5 @@
 /** Prints the state of updates. */
-import type { Release, UpdateState } from '../../daemon/updates/update-state.ts'
+import type { Release, UpdateState } from './update-state.ts'
 
 /** `base`: version of the package. */
 export function updateStatusText(

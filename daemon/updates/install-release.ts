@@ -2,15 +2,16 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readReleaseArchive } from '../../daemon/updates/release-archive.ts'
+import { readReleaseArchive } from './release-archive.ts'
 import {
   admitRelease,
   checkRelease,
   type ReleaseKeys,
   type ReleaseMachine,
-} from '../../daemon/updates/release-manifest.ts'
-import { beginTrial, loadUpdateState, type UpdateFolder } from '../../daemon/updates/update-folder.ts'
-import type { Release, SeenBefore } from '../../daemon/updates/update-state.ts'
+  type ReleaseManifest,
+} from './release-manifest.ts'
+import { beginTrial, loadUpdateState, type UpdateFolder } from './update-folder.ts'
+import type { Release, SeenBefore } from './update-state.ts'
 
 export type ReleaseInstallation = {
   /** With `release.json`, `release.json.KEY.minisig` for each key, and `PROGRAM_VERSION_ARCH.tar`. */
@@ -18,7 +19,8 @@ export type ReleaseInstallation = {
   readonly updates: UpdateFolder
   readonly keys: ReleaseKeys
   readonly machine: ReleaseMachine
-  readonly see: () => Promise<SeenBefore>
+  /** What is seen before the trial, when the release has passed its checks. Throws if the trial must not begin. */
+  readonly see: (manifest: ReleaseManifest) => Promise<SeenBefore>
 }
 
 const mostSignatures = 16
@@ -40,7 +42,7 @@ export async function installRelease({ from, updates, keys, machine, see }: Rele
   const files = readReleaseArchive(archive)
   const program = files.find((one) => one.path === manifest.program)
   if (program?.isProgram !== true) throw new Error(`${path} has no program ${manifest.program}`)
-  await beginTrial(updates, release, files, await see())
+  await beginTrial(updates, release, files, await see(manifest))
   return release
 }
 

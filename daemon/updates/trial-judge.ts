@@ -1,15 +1,24 @@
 /** Watches a version on trial until it is committed or must be rolled back. A process of its own, of the version of the package. */
-import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
-import type { TrialVerdict } from '../../daemon/updates/next-start.ts'
-import { judgeTrial, type TrialHistory, type TrialLook, type TrialRules } from '../../daemon/updates/trial-verdict.ts'
-import type { UpdateState } from '../../daemon/updates/update-state.ts'
+import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
+import type { TrialVerdict } from './next-start.ts'
+import type { UpdateState } from './update-state.ts'
 
-export interface TrialWatch {
+type Judged<History> = { readonly history: History; readonly verdict: Omit<TrialVerdict, 'digest'> | undefined }
+
+/** `Look`: what is seen of the program at one moment. `History`: what a judgement keeps of the looks before. */
+export interface TrialWatch<Look, History> {
   loadState(): Promise<UpdateState>
   /** The digest of the version on trial that was started last. Undefined: another version was. */
   started(): Promise<string | undefined>
-  look(version: string): Promise<Omit<TrialLook, 'nowMs'>>
+  look(version: string): Promise<Look>
+  /** What counts if `look` fails. */
+  readonly nothingSeen: Look
+  judge(
+    history: History | undefined,
+    look: Look & { readonly nowMs: number },
+    trial: NonNullable<UpdateState['trial']>,
+  ): Judged<History>
   saveVerdict(verdict: TrialVerdict): Promise<void>
   /** Takes the verdict into the state while the program runs. */
   commit(): Promise<void>
@@ -17,27 +26,17 @@ export interface TrialWatch {
   restart(): Promise<unknown>
 }
 
-export type TrialTimes = Pick<TrialRules, 'trialMs' | 'deafMs' | 'longestMs'> & { readonly everyMs: number }
-
-/** Neither for the version nor against it: such a trial ends without a verdict. */
-const nothingSeen = {
-  unit: { state: 'starting', invocation: '', exitStatus: 0 },
-  containers: undefined,
-  epoch: '',
-  controller: 'away',
-} as const
-
 /** Resolves when no version is on trial, or the verdict is carried out. */
-export async function watchTrial(
-  watch: TrialWatch,
-  times: TrialTimes,
+export async function watchTrial<Look extends object, History>(
+  watch: TrialWatch<Look, History>,
+  everyMs: number,
   clock: Clock,
   log: Log,
   signal: AbortSignal,
 ): Promise<void> {
-  let history: TrialHistory | undefined
+  let history: History | undefined
   let judging = ''
-  for (; !signal.aborted; await clock.sleep(times.everyMs, signal)) {
+  for (; !signal.aborted; await clock.sleep(everyMs, signal)) {
     const { trial } = await watch.loadState()
     if (trial === undefined) return
     // It is not started yet. Or its start could not be counted, for example on a full disk: another version runs.
@@ -46,9 +45,9 @@ export async function watchTrial(
     judging = trial.digest
     const look = await watch.look(trial.version).catch((error: unknown) => {
       log.warn('Cannot look at the version on trial', { version: trial.version, error })
-      return nothingSeen
+      return watch.nothingSeen
     })
-    const judged = judgeTrial(history, { ...look, nowMs: clock.monotonicMs() }, { ...times, ...trial })
+    const judged = watch.judge(history, { ...look, nowMs: clock.monotonicMs() }, trial)
     history = judged.history
     if (judged.verdict === undefined) continue
     const { digest, version } = trial

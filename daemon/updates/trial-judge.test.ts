@@ -1,10 +1,10 @@
 import { test } from 'tap'
-import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import type { TrialVerdict } from '../../daemon/updates/next-start.ts'
-import type { TrialLook } from '../../daemon/updates/trial-verdict.ts'
-import { initialUpdateState, type UpdateState } from '../../daemon/updates/update-state.ts'
-import { type TrialTimes, watchTrial } from './trial-judge.ts'
+import { fakeClock } from '../testing/fake-clock.ts'
+import { quietLog } from '../testing/quiet-log.ts'
+import type { TrialVerdict } from './next-start.ts'
+import { type TrialWatch, watchTrial } from './trial-judge.ts'
+import { judgeTrial, nothingSeen, type TrialHistory, type TrialLook } from './trial-verdict.ts'
+import { initialUpdateState, type UpdateState } from './update-state.ts'
 
 const trial = {
   ...{ version: '1.5.0', sequence: 5, digest: 'five', attemptsLeft: 2 },
@@ -16,7 +16,8 @@ const well: Omit<TrialLook, 'nowMs'> = {
   epoch: 'boot',
   controller: 'sees',
 }
-const times: TrialTimes = { trialMs: 600_000, deafMs: 300_000, longestMs: 3_600_000, everyMs: 10_000 }
+const times = { trialMs: 600_000, deafMs: 300_000, longestMs: 3_600_000 }
+const everyMs = 10_000
 
 /** A trial that begins in this state, and what was done in it. */
 function watched() {
@@ -29,7 +30,9 @@ function watched() {
     disk: async (): Promise<void> => undefined,
   }
   const done: string[] = []
-  const watch = {
+  const watch: TrialWatch<typeof well, TrialHistory> = {
+    nothingSeen,
+    judge: (history, seen, trial) => judgeTrial(history, seen, { ...times, ...trial }),
     loadState: async () => given.state,
     started: async () => given.started,
     look: () => given.look(),
@@ -45,7 +48,7 @@ function watched() {
 
 test('a healthy version is committed, and the judge ends', async (t) => {
   const { clock, stop, done, watch } = watched()
-  const end = watchTrial(watch, times, clock, quietLog(t), stop.signal)
+  const end = watchTrial(watch, everyMs, clock, quietLog(t), stop.signal)
   await clock.advance(590_000)
   t.same(done, [])
   await clock.advance(10_000)
@@ -56,7 +59,7 @@ test('a healthy version is committed, and the judge ends', async (t) => {
 test('a bad version is rejected, and the agent started again once', async (t) => {
   const { clock, stop, given, done, watch } = watched()
   given.look = async () => ({ ...well, unit: { state: 'failed', invocation: '1', exitStatus: 78 } })
-  await watchTrial(watch, times, clock, quietLog(t), stop.signal)
+  await watchTrial(watch, everyMs, clock, quietLog(t), stop.signal)
   t.same(done, ['reject five', 'restart'])
 })
 
@@ -67,13 +70,13 @@ test('where the verdict cannot be saved the agent is started again all the same;
   const bad = watched()
   bad.given.disk = full
   bad.given.look = async () => ({ ...well, containers: new Set() })
-  await watchTrial(bad.watch, times, bad.clock, quietLog(t, 'Cannot save the verdict on a trial'), bad.stop.signal)
+  await watchTrial(bad.watch, everyMs, bad.clock, quietLog(t, 'Cannot save the verdict on a trial'), bad.stop.signal)
   t.same(bad.done, ['restart'])
 
   const good = watched()
   good.given.disk = full
   const log = quietLog(t, 'Cannot save the verdict on a trial')
-  const end = watchTrial(good.watch, times, good.clock, log, good.stop.signal)
+  const end = watchTrial(good.watch, everyMs, good.clock, log, good.stop.signal)
   await good.clock.advance(700_000)
   t.same(good.done, [])
   good.given.disk = async () => undefined
@@ -85,7 +88,7 @@ test('where the verdict cannot be saved the agent is started again all the same;
 test('a version that was not started is not judged; without a trial there is nothing to do', async (t) => {
   const { clock, stop, given, done, watch } = watched()
   given.started = undefined
-  const end = watchTrial(watch, times, clock, quietLog(t), stop.signal)
+  const end = watchTrial(watch, everyMs, clock, quietLog(t), stop.signal)
   await clock.advance(900_000)
   t.same(done, [])
   given.state = initialUpdateState
@@ -96,7 +99,7 @@ test('a version that was not started is not judged; without a trial there is not
 
 test('another version on trial is judged from its own start', async (t) => {
   const { clock, stop, given, done, watch } = watched()
-  const end = watchTrial(watch, times, clock, quietLog(t), stop.signal)
+  const end = watchTrial(watch, everyMs, clock, quietLog(t), stop.signal)
   await clock.advance(500_000)
   given.state = { ...initialUpdateState, trial: { ...trial, digest: 'six' } }
   given.started = 'six'
@@ -112,7 +115,7 @@ test('what cannot be looked at is judged neither good nor bad, and the trial end
   given.look = async () => {
     throw new Error('systemctl does not answer')
   }
-  const end = watchTrial(watch, times, clock, quietLog(t), stop.signal)
+  const end = watchTrial(watch, everyMs, clock, quietLog(t), stop.signal)
   await clock.advance(3_600_000)
   await end
   t.same(done, ['inconclusive five', 'restart'])
@@ -120,7 +123,7 @@ test('what cannot be looked at is judged neither good nor bad, and the trial end
 
 test('the judge ends when it is stopped, without a verdict', async (t) => {
   const { clock, stop, done, watch } = watched()
-  const end = watchTrial(watch, times, clock, quietLog(t), stop.signal)
+  const end = watchTrial(watch, everyMs, clock, quietLog(t), stop.signal)
   await clock.advance(100_000)
   stop.abort()
   await end
