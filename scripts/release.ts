@@ -11,8 +11,8 @@ import type { ReleaseManifest } from '../daemon/updates/release-manifest.ts'
 
 const row = {
   name: 'node dist/scripts/release.js',
-  about: 'makes releases that bramble-update installs',
-  text: `Make a release of the packages DEB of one version, one for each architecture: archives, release.json, and a signature of it by each key.
+  about: 'makes releases of the agent and of the controller',
+  text: `Make a release of the packages DEB of one program and one version, one for each architecture: archives, release.json, and a signature of it by each key.
 'keys' makes a key and writes release-keys.json, for build-packages.sh --release-keys or /etc/bramble/release-keys.json.
 minisign -Vm release.json -x release.json.ID.minisig -p ID.pub checks a signature.`,
   forms: { keys: '', 'release DEB...': '' },
@@ -27,9 +27,12 @@ minisign -Vm release.json -x release.json.ID.minisig -p ID.pub checks a signatur
 /** What starts and judges versions is only in the package. */
 const onlyInPackage = [
   'start',
+  'prepare',
   'has-joined',
   'bramble-update',
   'bramble-update.mjs',
+  'bramble-controller-update',
+  'bramble-controller-update.mjs',
   'release.json',
   'release-keys.json',
 ]
@@ -70,15 +73,19 @@ function makeRelease({ out, key, sequence, floor = 1 }: Asked, packages: readonl
   if (key.length === 0) throw new Error('Give at least one --key')
   const made = packages.map((path) => archiveOf(path, out))
   const [first] = made
-  if (first === undefined || made.some(({ version }) => version !== first.version))
-    throw new Error('The packages have different versions')
+  if (
+    first === undefined ||
+    made.some(({ version, program }) => version !== first.version || program !== first.program)
+  )
+    throw new Error('The packages have different versions, or are of different programs')
   const manifest: ReleaseManifest = {
     format: 1,
-    program: 'bramble-agent',
+    program: first.program,
     version: first.version,
     sequence: sequence ?? first.sequence,
     floor,
     runtime: first.runtime,
+    ...(first.storeFormats && { storeFormats: first.storeFormats }),
     archives: Object.fromEntries(made.map(({ arch, size, sha256 }) => [arch, { size, sha256 }])),
   }
   const file = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)
@@ -96,10 +103,12 @@ function archiveOf(path: string, out: string) {
   try {
     execFileSync('dpkg-deb', ['--extract', path, folder])
     const arch = execFileSync('dpkg-deb', ['--field', path, 'Architecture'], { encoding: 'utf8' }).trim()
-    const library = join(folder, 'usr/lib/bramble-agent')
-    const { version, sequence } = JSON.parse(readFileSync(join(library, 'release.json'), 'utf8')) as {
+    const program = execFileSync('dpkg-deb', ['--field', path, 'Package'], { encoding: 'utf8' }).trim()
+    const library = join(folder, 'usr/lib', program)
+    const { version, sequence, storeFormats } = JSON.parse(readFileSync(join(library, 'release.json'), 'utf8')) as {
       version: string
       sequence: number
+      storeFormats?: number[]
     }
     const files = readdirSync(library, { recursive: true, encoding: 'utf8' })
       .filter((name) => !onlyInPackage.includes(name) && statSync(join(library, name)).isFile())
@@ -109,14 +118,16 @@ function archiveOf(path: string, out: string) {
         isProgram: (statSync(join(library, name)).mode & 0o100) !== 0,
       }))
     const archive = releaseArchive(files)
-    const name = join(out, `bramble-agent_${version}_${arch}.tar`)
+    const name = join(out, `${program}_${version}_${arch}.tar`)
     writeFileSync(name, archive)
     chmodSync(name, 0o644)
     console.log(name)
     const runtime = readFileSync(join(library, 'runtime'), 'utf8').trim()
     return {
+      program,
       version,
       sequence,
+      storeFormats,
       arch,
       runtime,
       size: archive.length,

@@ -278,7 +278,10 @@ export const storeRow = {
   about: 'move the objects of a fleet between SQLite and etcd',
   text: `Copy every object of a stopped controller into etcd, or from etcd into a new file store.db, verify the copy, and put the other one
 out of use. Objects keep their names and UIDs and get other versions: clients list again.`,
-  forms: { migrate: 'copy the objects to the store that --to names' },
+  forms: {
+    migrate: 'copy the objects to the store that --to names',
+    formats: 'print the formats of store.db that this version uses without a migration',
+  },
   options: {
     to: { value: 'STORE', help: 'where to', choices: ['etcd', 'sqlite'] },
     config: etcdConfig,
@@ -408,7 +411,8 @@ Nodes that take the release back count as failures; with too many of them the ro
 Without --ring one node is first, for an hour, and then one node of a link at a time; the first failure pauses.`,
   forms: {
     list: 'list the releases that this controller serves',
-    'add FOLDER': 'serve the release in FOLDER: release.json, its signatures, and the archives',
+    'add FOLDER':
+      'serve the release in FOLDER: release.json, its signatures, and the archives; keep one of the controller',
     'start VERSION': 'bring the release to the fleet, in place of the one before',
     status: 'show how far the rollout is, or why it pauses',
     pause: 'admit no further node; nodes that have begun finish',

@@ -8,6 +8,7 @@ import { secretsKeyName, storeFileName } from '../data-directory/data-directory.
 import { migratedStoreName } from '../data-directory/open-store.ts'
 import type { CopySummary } from '../store/etcd/etcd-copy.ts'
 import { type MigrationNeeds, migrateToEtcd, migrateToSqlite } from '../store/migration/store-migration.ts'
+import { usableFormats } from '../store/sqlite/sqlite-file.ts'
 import { StoreInUseError } from '../store/store.ts'
 import { etcdFlagsOf } from './command-line.ts'
 import { storeRow } from './command-table.ts'
@@ -16,7 +17,8 @@ import { type CommandOutput, runCommand } from './run-command.ts'
 
 /** `argv`: what follows `store`. The exit code. */
 export async function storeCommand(argv: readonly string[], output: CommandOutput): Promise<number> {
-  return runCommand(storeRow, argv, output, ({ values }) => {
+  return runCommand(storeRow, argv, output, ({ form, values }) => {
+    if (form === 'formats') return async () => `${usableFormats.join(',')}\n`
     const { to, config } = values
     if (to === undefined) return 'store migrate: give --to etcd or --to sqlite'
     const dataDir = resolve(values['data-dir'])

@@ -12,19 +12,19 @@ const keys = [1, 2].map(() => generateKeyPairSync('ed25519').privateKey)
 const signatureFiles = keys.map((key) => `release.json.${readSignatureKey(signatureKeyText(key))?.id}.minisig`)
 
 /** A folder as scripts/release.ts makes it. */
-function published(place: string, version: string, sequence: number) {
+function published(place: string, version: string, sequence: number, program = 'bramble-agent') {
   const folder = join(place, version)
   mkdirSync(folder, { recursive: true })
   const archive = `archive of ${version}`
   const manifest = JSON.stringify({
-    ...{ format: 1, program: 'bramble-agent', version, sequence, floor: 1, runtime: '22' },
+    ...{ format: 1, program, version, sequence, floor: 1, runtime: '22' },
     archives: { arm64: { size: archive.length, sha256: sha256(archive) } },
   })
   writeFileSync(join(folder, 'release.json'), manifest)
   const names = ['release.json.minisig', 'release.json.second.minisig']
   for (const [at, key] of keys.entries())
     writeFileSync(join(folder, names[at] ?? ''), signFile(Buffer.from(manifest), key, version))
-  writeFileSync(join(folder, `bramble-agent_${version}_arm64.tar`), archive)
+  writeFileSync(join(folder, `${program}_${version}_arm64.tar`), archive)
   writeFileSync(join(folder, 'key.pem'), 'secret')
   return { folder, digest: sha256(manifest) }
 }
@@ -39,7 +39,7 @@ test('a release is added with its archives, signatures by their keys, and nothin
   t.same(await listReleases(dataDir), [])
   const old = published(place, '1.4.0', 14)
   const { folder, digest } = published(place, '1.5.0', 15)
-  const added = { version: '1.5.0', sequence: 15, floor: 1, digest, archs: ['arm64'] }
+  const added = { program: 'bramble-agent', version: '1.5.0', sequence: 15, floor: 1, digest, archs: ['arm64'] }
   t.same(await addRelease(folder, dataDir), added)
   t.same(await addRelease(folder, dataDir), added, 'once more')
   await addRelease(old.folder, dataDir)
@@ -55,6 +55,18 @@ test('a release is added with its archives, signatures by their keys, and nothin
   )
 })
 
+test('releases of the controller are kept beside those of the agent', async (t) => {
+  const { place, dataDir } = opened(t)
+  const { folder, digest } = published(place, '1.5.0', 15, 'bramble-controller')
+  await addRelease(folder, dataDir)
+  await addRelease(published(place, '1.4.0', 14).folder, dataDir)
+  t.ok(readdirSync(releaseFolder(dataDir, digest)).includes('bramble-controller_1.5.0_arm64.tar'))
+  t.same(
+    (await listReleases(dataDir)).map(({ program, version }) => `${program} ${version}`),
+    ['bramble-controller 1.5.0', 'bramble-agent 1.4.0'],
+  )
+})
+
 test('a folder without a whole release is refused, and nothing is served of it', async (t) => {
   const { place, dataDir } = opened(t)
   const damaged = published(place, '1.5.0', 15).folder
@@ -64,8 +76,9 @@ test('a folder without a whole release is refused, and nothing is served of it',
   writeFileSync(join(unsigned, 'release.json.minisig'), 'signature')
   await t.rejects(addRelease(unsigned, dataDir), { message: /is not a signature of minisign/ })
   const other = published(place, '1.6.0', 16).folder
-  writeFileSync(join(other, 'release.json'), '{"program":"bramble-controller"}')
-  await t.rejects(addRelease(other, dataDir), { message: /is not that of a release of bramble-agent/ })
+  writeFileSync(join(other, 'release.json'), '{"program":"bramble-certs"}')
+  const message = /is not that of a release of bramble-agent or bramble-controller/
+  await t.rejects(addRelease(other, dataDir), { message })
   await t.rejects(addRelease(join(place, 'nowhere'), dataDir), { code: 'ENOENT' })
   t.same(await listReleases(dataDir), [])
 })

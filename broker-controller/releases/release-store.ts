@@ -19,7 +19,11 @@ const ServedManifestSchema = object({
   archives: mapOf(object({ size: integer, sha256: text })),
 })
 
+export const releasePrograms = ['bramble-agent', 'bramble-controller'] as const
+export type ReleaseProgram = (typeof releasePrograms)[number]
+
 export type ServedRelease = {
+  readonly program: ReleaseProgram
   readonly version: string
   readonly sequence: number
   readonly floor: number
@@ -47,13 +51,14 @@ export async function listReleases(dataDir: string): Promise<readonly ServedRele
   return found.sort((one, other) => other.sequence - one.sequence)
 }
 
-/** Throws with the reason if the folder holds no whole release of the agent. */
+/** Throws with the reason if the folder holds no whole release of the agent or of the controller. */
 export async function addRelease(from: string, dataDir: string): Promise<ServedRelease> {
   const release = await readRelease(from)
   const names = await readdir(from)
   const signatures = await readSignatures(from, names)
   if (signatures.size === 0) throw new Error(`${from} has no signature of ${manifestFile}`)
-  const archives = names.filter((name) => /^bramble-agent_.+\.tar$/.test(name))
+  const signed = new Set(release.archs.map((arch) => `${release.program}_${release.version}_${arch}.tar`))
+  const archives = names.filter((name) => signed.has(name))
   const to = releaseFolder(dataDir, release.digest)
   await mkdir(releaseFolder(dataDir), { recursive: true, mode: 0o755 })
   const part = join(releaseFolder(dataDir), `.${randomUUID()}`)
@@ -91,15 +96,16 @@ async function readRelease(folder: string): Promise<ServedRelease> {
   if ((await stat(path)).size > largestManifest) throw new Error(`${path} is larger than ${largestManifest} bytes`)
   const file = await readFile(path)
   const decoded = decode(ServedManifestSchema, parseJson(file.toString()))
-  if (!decoded.ok || decoded.value.program !== 'bramble-agent')
-    throw new Error(`${path} is not that of a release of bramble-agent`)
+  const program = decoded.ok ? releasePrograms.find((one) => one === decoded.value.program) : undefined
+  if (!decoded.ok || program === undefined)
+    throw new Error(`${path} is not that of a release of ${releasePrograms.join(' or ')}`)
   const { version, sequence, floor, archives } = decoded.value
   for (const [arch, { size, sha256 }] of Object.entries(archives)) {
-    const archive = join(folder, `bramble-agent_${version}_${arch}.tar`)
+    const archive = join(folder, `${program}_${version}_${arch}.tar`)
     const content = await readFile(archive)
     if (content.length !== size || createHash('sha256').update(content).digest('hex') !== sha256)
       throw new Error(`${archive} is not the archive that ${manifestFile} names`)
   }
   const digest = createHash('sha256').update(file).digest('hex')
-  return { version, sequence, floor, digest, archs: Object.keys(archives).sort() }
+  return { program, version, sequence, floor, digest, archs: Object.keys(archives).sort() }
 }

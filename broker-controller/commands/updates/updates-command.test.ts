@@ -18,7 +18,14 @@ const none = {
   ...{ 'failure-count': undefined, 'failure-percent': undefined },
 }
 const served = (version: string, sequence: number) => ({
-  ...{ version, sequence, floor: 1, digest: String(sequence % 10).repeat(64), archs: ['arm64'] },
+  ...{
+    program: 'bramble-agent' as const,
+    version,
+    sequence,
+    floor: 1,
+    digest: String(sequence % 10).repeat(64),
+    archs: ['arm64'],
+  },
 })
 const releases = [served('2.1.0', 21), served('2.0.0', 20), served('1.0.0', 10)]
 
@@ -51,6 +58,8 @@ test('a rollout has the releases up to its target, and only of those that are se
     ['2.0.0', '1.0.0'],
   )
   t.throws(() => wishFor('3.0.0', releases, usualRules), { message: /not served here: add it/ })
+  const ofController = { ...served('3.0.0', 30), program: 'bramble-controller' as const }
+  t.throws(() => wishFor('3.0.0', [ofController], usualRules), { message: /not served here/ }, 'nodes run the agent')
 })
 
 test('a rollout is started where there was one, and where there was none', async (t) => {

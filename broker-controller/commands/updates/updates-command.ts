@@ -10,6 +10,7 @@ import {
   rolloutCommands,
 } from '../../controllers/rollouts/rollout-object.ts'
 import { type RolloutRules, readRolloutRules, usualRules } from '../../controllers/rollouts/rollout-rules.ts'
+import { releaseFolder } from '../../releases/release-folder.ts'
 import { addRelease, listReleases, type ServedRelease } from '../../releases/release-store.ts'
 import { updatesRow } from '../command-table.ts'
 import { kubeconfigPlace, readKubeconfig } from '../connection/kubeconfig.ts'
@@ -31,7 +32,9 @@ export async function updatesCommand(argv: readonly string[], output: CommandOut
         return async () => releasesTable(await listReleases(dataDir))
       case 'add FOLDER':
         return async () => {
-          const { version, digest } = await addRelease(first, dataDir)
+          const { program, version, digest } = await addRelease(first, dataDir)
+          if (program === 'bramble-controller')
+            return `Release ${version} of the controller is kept (${digest}). On each controller run bramble-controller-update install ${releaseFolder(dataDir, digest)}\n`
           return `Release ${version} is served (${digest}). Start it with bramble-controller updates start ${version}\n`
         }
       case 'start VERSION': {
@@ -84,7 +87,8 @@ export function rolloutRulesOf(values: RuleOptions): RolloutRules | string {
 
 /** Throws if the controller does not serve the version. */
 export function wishFor(version: string, served: readonly ServedRelease[], rules: RolloutRules): RolloutWish {
-  const releases = served.map(({ archs: _, ...release }) => release)
+  const ofAgent = served.filter(({ program }) => program === 'bramble-agent')
+  const releases = ofAgent.map(({ archs: _, program: __, ...release }) => release)
   const target = releases.find((one) => one.version === version)
   if (target === undefined)
     throw new Error(`Release ${version} is not served here: add it with bramble-controller updates add FOLDER`)
@@ -152,9 +156,9 @@ export function rolloutText(map: ConfigMap | undefined): string {
 function releasesTable(releases: readonly ServedRelease[]): string {
   if (releases.length === 0) return 'No releases are served. Add one with bramble-controller updates add FOLDER\n'
   return textTable([
-    ['VERSION', 'SEQUENCE', 'FOLLOWS', 'ARCHITECTURES', 'DIGEST'],
-    ...releases.map(({ version, sequence, floor, archs, digest }) => [
-      ...[version, String(sequence), `${floor} and later`, archs.join(','), digest],
+    ['PROGRAM', 'VERSION', 'SEQUENCE', 'FOLLOWS', 'ARCHITECTURES', 'DIGEST'],
+    ...releases.map(({ program, version, sequence, floor, archs, digest }) => [
+      ...[program, version, String(sequence), `${floor} and later`, archs.join(','), digest],
     ]),
   ])
 }
