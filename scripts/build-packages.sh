@@ -14,7 +14,7 @@ and compiled is kept for the next time. The same commit, built twice, gives the 
   --arch ARCH        amd64 or arm64; this machine's own without it. arm64 is cross-compiled on amd64
   --version VERSION  in place of that of daemon/process/version.ts
   --out DIR          where the packages go (dist/packages)
-  --release-keys FILE  whose releases bramble-update installs, as dist/scripts/release.js keys writes it; without it none
+  --release-keys FILE  whose releases bramble-update and bramble-controller-update install, as dist/scripts/release.js keys writes it; without it none
   --keyring FILE     the public keys of the package repository, present and next, as scripts/repository.sh keys writes them
   --uri URI          the address of that repository
   --quick            for tests: nothing is optimised or packed tightly
@@ -127,7 +127,7 @@ bundle() {
   step "Bundling version $version"
   node_modules/.bin/esbuild scripts/build.ts --bundle --packages=external --platform=node --format=esm \
     --log-level=warning --outfile=dist/bundle/build-packages.mjs
-  node dist/bundle/build-packages.mjs --out="$work/bundle" --version="$version" bramble-agent bramble-update bramble-controller bramble-grpc bramble-mqtt bramble-certs
+  node dist/bundle/build-packages.mjs --out="$work/bundle" --version="$version" bramble-agent bramble-update bramble-controller bramble-controller-update bramble-grpc bramble-mqtt bramble-certs
 }
 
 # native MODULE FILE: the compiled FILE of the module, for the Node.js of the package; prints its path.
@@ -293,14 +293,20 @@ bramble_controller() {
   common
   place better-sqlite3 better_sqlite3.node lib
   program bramble-controller 'control plane of a fleet'
+  program bramble-controller-update 'installs releases of the controller, on trial'
   install -m 644 "$work/bundle/bramble-grpc.mjs" "$library/bramble-grpc.mjs"
   install -m 644 "$work/bundle/bramble-mqtt.mjs" "$library/bramble-mqtt.mjs"
   mkdir "$library/dashboard"
   install -m 644 "$work"/bundle/dashboard/* "$library/dashboard/"
   completion bramble-controller
+  # The version with the larger sequence is newer. It is the time of the sources.
+  printf '{"version":"%s","sequence":%s,"storeFormats":[%s]}\n' "$version" "$SOURCE_DATE_EPOCH" \
+    "$(node "$library/bramble-controller.mjs" store formats)" >"$library/release.json"
+  [ -z "$release_keys" ] || install -m 644 "$release_keys" "$library/release-keys.json"
+  install -m 755 scripts/packages/bramble-controller/start scripts/packages/bramble-controller/prepare "$library/"
   program bramble-certs 'shows and issues the certificates of a fleet'
   completion bramble-certs
-  install -m 644 systemd/bramble-controller.service "$root/lib/systemd/system/"
+  install -m 644 systemd/bramble-controller.service systemd/bramble-controller-trial.service "$root/lib/systemd/system/"
   install -D -m 644 systemd/bramble-controller.sysusers "$root/usr/lib/sysusers.d/bramble-controller.conf"
   install -D -m 644 --target-directory="$documents/examples" systemd/examples/bramble-backup.service systemd/examples/bramble-backup.timer systemd/examples/bramble-mosquitto.service systemd/examples/mosquitto-sessions.conf
   install -m 644 scripts/packages/bramble-controller/controller.yaml "$root/etc/bramble/controller.yaml"

@@ -41,6 +41,12 @@ const programs: readonly Program[] = [
   { name: 'bramble-agent', entry: 'agent/main.ts', launcher: 'scripts/bramble-agent', alias: inNode },
   { name: 'bramble-update', entry: 'agent/update.ts', launcher: 'scripts/bramble-update', alias: inNode },
   { name: 'bramble-controller', entry: 'broker-controller/main.ts', launcher: 'scripts/bramble-controller' },
+  {
+    name: 'bramble-controller-update',
+    entry: 'broker-controller/update.ts',
+    launcher: 'scripts/bramble-controller-update',
+    alias: inNode,
+  },
   { name: 'bramble-certs', entry: 'certs/cli.ts', launcher: 'scripts/bramble-certs' },
   { name: 'quickstart-probe', entry: 'scripts/quickstart-probe.ts' },
   // What the controller loads for a store in etcd, and only then: in its own file it would take memory of every controller.

@@ -1,6 +1,6 @@
 /**
- * The agent of a machine is updated on trial, by its controller or from a folder: a good release is committed, bad ones are taken back, and
- * no container notices.
+ * The agent of a machine is updated on trial, by its controller or from a folder, and so is the controller: a good release is committed, bad
+ * ones are taken back, and no container notices.
  */
 import { createHash, createPrivateKey } from 'node:crypto'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -153,6 +153,40 @@ test('updates of the agent on a machine', async (t) => {
     before = await containers()
   })
 
+  await t.test('a release of the controller is tried after a backup, and taken back if it does not work', async (t) => {
+    const folder = join(testFolder(t), 'controller')
+    await mkdir(folder)
+    const ofController = await publisherIn(folder, machine, packages.laterController, 'bramble-controller')
+    const command = 'bramble-controller-update'
+    const ended = async (version: string, outcome: string) =>
+      eventually(
+        `the trial of ${version} ends`,
+        async () => (await machine.run(`${command} status`)).includes(`${version}: ${outcome}`),
+        { withinMs: 240_000 },
+      )
+    const running = async () =>
+      machine.run('tr "\\0" " " </proc/$(systemctl show -p MainPID --value bramble-controller)/cmdline')
+
+    const unusable = await ofController.publish({ version: '98.0.0', storeFormats: [1] })
+    t.match((await machine.tryRun(`${command} install ${unusable.folder}`)).stderr, /version 98\.0\.0 uses 1: install/)
+    t.match(await machine.run(`${command} status`), /on trial +none/)
+
+    const good = await ofController.publish({ version: '98.1.0' })
+    await machine.run(`${command} install ${good.folder}`, { withinMs: 120_000 })
+    t.match(await running(), /updates\/controller\/versions\/98\.1\.0-.*--keep-store-format/)
+    await ended('98.1.0', 'Committed')
+    await machine.run('test -s /var/lib/bramble/updates/controller/before-trial.backup')
+    t.match(await machine.journal('bramble-controller-trial'), /1 nodes are connected, of 1 before/)
+
+    const bad = await ofController.publish({ version: '98.2.0', program: 'exit 78' })
+    await machine.run(`${command} install ${bad.folder}`, { withinMs: 120_000 })
+    await ended('98.2.0', 'RolledBack')
+    await eventually('the node is Ready again', () => isNodeReady(hub, 'pi-01'), { withinMs: 120_000 })
+    t.match(await running(), /updates\/controller\/versions\/98\.1\.0-/)
+    t.notMatch(await running(), /--keep-store-format/)
+    t.equal(await containers(), before, 'no container was touched')
+  })
+
   await t.test('a newer package replaces the committed version; a purge removes all versions and units', async (t) => {
     const folder = '/var/lib/bramble/updates'
     t.not(await machine.run(`ls ${folder}/agent/versions`), '')
@@ -191,6 +225,11 @@ async function quickTrials(machine: Machine): Promise<void> {
     `[Service]\nExecStart=\nExecStart=${judge}\n`,
   )
   await machine.write('/etc/systemd/system/bramble-agent.service.d/quick.conf', '[Service]\nRestartSec=1s\n')
+  const controllerJudge = '/usr/bin/bramble-controller-update judge --trial-seconds 10 --idle-seconds 60'
+  await machine.write(
+    '/etc/systemd/system/bramble-controller-trial.service.d/quick.conf',
+    `[Service]\nExecStart=\nExecStart=${controllerJudge}\n`,
+  )
   await machine.run('systemctl daemon-reload')
 }
 
@@ -198,37 +237,40 @@ type Published = {
   readonly version: string
   readonly isSigned?: boolean
   readonly program?: string
+  /** In place of those of the package. */
+  readonly storeFormats?: readonly number[]
   /** Bytes of a file that makes its download longer. */
   readonly padding?: number
 }
 
 /** Keys of a publisher on the machine, and a function that makes a release there: its program is that of the package, or this script. */
-async function publisherIn(folder: string, machine: Machine, agentPackage: string) {
+async function publisherIn(folder: string, machine: Machine, packagePath: string, name = 'bramble-agent') {
   const release = (...args: readonly string[]) =>
     commandOrThrow(process.execPath, [releaseScript, ...args, '--out', folder])
   await release('keys')
   const key = join(folder, (await readdir(folder)).find((name) => name.endsWith('.pem')) ?? '')
   await machine.copyIn(join(folder, 'release-keys.json'), '/etc/bramble/release-keys.json')
-  await release('release', agentPackage, '--key', key)
+  await release('release', packagePath, '--key', key)
   const manifest = JSON.parse(await readFile(join(folder, 'release.json'), 'utf8')) as object
   const tar = (await readdir(folder)).find((name) => name.endsWith('.tar')) ?? ''
   const files = readReleaseArchive(await readFile(join(folder, tar)))
   // Newer than the package of the machine, older than the later one.
-  let { sequence } = JSON.parse(await machine.run('cat /usr/lib/bramble-agent/release.json')) as { sequence: number }
+  let { sequence } = JSON.parse(await machine.run(`cat /usr/lib/${name}/release.json`)) as { sequence: number }
 
-  const publish = async ({ version, isSigned = true, program, padding = 0 }: Published) => {
+  const publish = async ({ version, isSigned = true, program, storeFormats, padding = 0 }: Published) => {
     const made = join(folder, version)
     await mkdir(made, { recursive: true })
-    const named = files.map((one) => (one.path === 'bramble-agent.mjs' ? withVersion(one, version) : one))
+    const named = files.map((one) => (one.path === `${name}.mjs` ? withVersion(one, version) : one))
     const filling = { path: 'padding', content: Buffer.alloc(padding), isProgram: false }
-    const archive = releaseArchive([...(program === undefined ? named : withProgram(named, program)), filling])
+    const archive = releaseArchive([...(program === undefined ? named : withProgram(named, name, program)), filling])
     const sha256 = createHash('sha256').update(archive).digest('hex')
     const archives = { amd64: { size: archive.length, sha256 } }
-    const written = Buffer.from(JSON.stringify({ ...manifest, version, sequence: ++sequence, archives }))
+    const own = { version, sequence: ++sequence, archives, ...(storeFormats && { storeFormats }) }
+    const written = Buffer.from(JSON.stringify({ ...manifest, ...own }))
     await writeFile(join(made, 'release.json'), written)
     const signature = signFile(written, createPrivateKey(await readFile(key)), version)
     if (isSigned) await writeFile(join(made, 'release.json.a.minisig'), signature)
-    await writeFile(join(made, `bramble-agent_${version}_amd64.tar`), archive)
+    await writeFile(join(made, `${name}_${version}_amd64.tar`), archive)
     await machine.copyIn(made, `/var/tmp/releases/${version}`)
     return { folder: `/var/tmp/releases/${version}`, size: archive.length }
   }
@@ -240,10 +282,10 @@ function withVersion(bundle: VersionFile, version: string): VersionFile {
   return { ...bundle, content: Buffer.from(Buffer.from(bundle.content).toString().replaceAll('99.0.0', version)) }
 }
 
-/** The agent of the package stays as the file `agent`. */
-function withProgram(files: readonly VersionFile[], program: string): readonly VersionFile[] {
-  const renamed = files.map((one) => (one.path === 'bramble-agent' ? { ...one, path: 'agent' } : one))
-  const script = { path: 'bramble-agent', content: Buffer.from(`#!/bin/sh\n${program}\n`), isProgram: true }
+/** The program of the package stays, without `bramble-` in its name. */
+function withProgram(files: readonly VersionFile[], name: string, program: string): readonly VersionFile[] {
+  const renamed = files.map((one) => (one.path === name ? { ...one, path: name.replace('bramble-', '') } : one))
+  const script = { path: name, content: Buffer.from(`#!/bin/sh\n${program}\n`), isProgram: true }
   return [...renamed, script, { path: 'deaf.cjs', content: Buffer.from(deaf), isProgram: false }]
 }
 
