@@ -24,13 +24,15 @@ import { kubeconfigPlace, readKubeconfig } from './commands/connection/kubeconfi
 import { type ControllerTrialHistory, judgeController, nothingSeenOfController } from './updates/controller-verdict.ts'
 import { viewOfFleet } from './updates/fleet-view.ts'
 import { backUpBeforeTrial } from './updates/trial-backup.ts'
-import { controllerUpdateDefaults, controllerUpdateProgram } from './updates/update-table.ts'
+import {
+  controllerUpdateDefaults,
+  controllerUpdateProgram,
+  controllerTrialMark as trialMark,
+} from './updates/update-table.ts'
 
 type Given = Values<(typeof controllerUpdateProgram)['options']>
 
 const unit = 'bramble-controller.service'
-/** Names the version on trial that was started last. systemd starts the judge only if it exists. */
-const trialMark = '/run/bramble/controller-trial'
 const lockFile = '/run/bramble/controller-update.lock'
 
 const output = {

@@ -96,6 +96,7 @@ import { type VolumeControllerNeeds, volumeControllers } from '../controllers/vo
 import { type WorkloadNeeds, workloadControllers } from '../controllers/workloads/workload-controllers.ts'
 import { workloadMetrics } from '../controllers/workloads/workload-metrics.ts'
 import { type SchedulerNeeds, scheduler } from '../scheduler/scheduler.ts'
+import { runningController } from '../updates/running-controller.ts'
 
 /** The strategy of each built-in kind. */
 export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[Name] & AnyObject> } = {
@@ -187,7 +188,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     policyStatusController(needs),
     namespaceAccessController(needs),
     rebootRequestController(needs),
-    rolloutController({ ...needs, metrics: rolloutMetrics(needs.registry) }),
+    rolloutController({ ...needs, metrics: rolloutMetrics(needs.registry), runningController }),
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
     ...volumeControllers(needs),
     endpointsController(needs),

@@ -425,6 +425,7 @@ Without --ring one node is first, for an hour, and then one node of a link at a 
       help: 'NAME=NODES,SOAK like canary=1,1h; early=10%,24h; lab=stage=test,2h with a label of nodes; in their order',
       repeated: true,
     },
+    'agents-only': { help: 'with start: do not wait until the controller runs its release of this version' },
     'per-link': { value: 'COUNT', help: 'nodes of a link at a time', range: [1, 100_000], defaultText: '1' },
     'per-zone': { value: 'COUNT', help: 'nodes of a zone at a time', range: [1, 100_000] },
     'at-once': { value: 'COUNT', help: 'nodes of the fleet at a time', range: [1, 100_000] },

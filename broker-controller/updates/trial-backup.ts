@@ -9,7 +9,7 @@ export const trialBackupName = 'before-trial.backup'
 
 export type TrialBackupNeeds = {
   readonly dataDir: string
-  /** Of the updates: the backup is written there. */
+  /** The folder of the updates: the backup is written there. */
   readonly folder: string
   /** Writes a verified backup to a path where nothing is. */
   readonly backUp: (path: string) => Promise<void>

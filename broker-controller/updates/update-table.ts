@@ -9,6 +9,9 @@ export const controllerUpdateDefaults = {
   runtimes: '/usr/lib/bramble-runtime',
 } as const
 
+/** Names the version on trial that was started last. systemd starts the judge only if it exists. */
+export const controllerTrialMark = '/run/bramble/controller-trial'
+
 export const controllerUpdateProgram = {
   name: 'bramble-controller-update',
   about: 'installs releases of the controller, on trial',

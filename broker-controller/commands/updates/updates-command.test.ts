@@ -58,6 +58,10 @@ test('a rollout has the releases up to its target, and only of those that are se
     ['2.0.0', '1.0.0'],
   )
   t.throws(() => wishFor('3.0.0', releases, usualRules), { message: /not served here: add it/ })
+  t.equal(wish.controller, undefined)
+  const own = { ...served('2.0.0', 20), program: 'bramble-controller' as const }
+  t.same(wishFor('2.0.0', [...releases, own], usualRules).controller, { version: '2.0.0' }, 'the controller is first')
+  t.equal(wishFor('2.0.0', [...releases, own], usualRules, true).controller, undefined)
   const ofController = { ...served('3.0.0', 30), program: 'bramble-controller' as const }
   t.throws(() => wishFor('3.0.0', [ofController], usualRules), { message: /not served here/ }, 'nodes run the agent')
 })

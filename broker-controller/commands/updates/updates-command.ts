@@ -40,7 +40,8 @@ export async function updatesCommand(argv: readonly string[], output: CommandOut
       case 'start VERSION': {
         const rules = rolloutRulesOf(values)
         if (typeof rules === 'string') return rules
-        return async () => startRollout(wishFor(first, await listReleases(dataDir), rules), await api())
+        const isForAgents = values['agents-only']
+        return async () => startRollout(wishFor(first, await listReleases(dataDir), rules, isForAgents), await api())
       }
       case 'status':
         return async () => rolloutText(await readMap(await api()))
@@ -85,14 +86,28 @@ export function rolloutRulesOf(values: RuleOptions): RolloutRules | string {
   })
 }
 
-/** Throws if the controller does not serve the version. */
-export function wishFor(version: string, served: readonly ServedRelease[], rules: RolloutRules): RolloutWish {
+/**
+ * Throws if the controller does not serve the version. Where its own release of this version is kept, that comes first, unless
+ * `isForAgents`.
+ */
+export function wishFor(
+  version: string,
+  served: readonly ServedRelease[],
+  rules: RolloutRules,
+  isForAgents = false,
+): RolloutWish {
   const ofAgent = served.filter(({ program }) => program === 'bramble-agent')
   const releases = ofAgent.map(({ archs: _, program: __, ...release }) => release)
   const target = releases.find((one) => one.version === version)
   if (target === undefined)
     throw new Error(`Release ${version} is not served here: add it with bramble-controller updates add FOLDER`)
-  return { target, releases: releases.filter(({ sequence }) => sequence <= target.sequence), rules }
+  const isFirst = served.some((one) => one.program === 'bramble-controller' && one.version === version)
+  return {
+    target,
+    releases: releases.filter(({ sequence }) => sequence <= target.sequence),
+    rules,
+    ...(isFirst && !isForAgents && { controller: { version } }),
+  }
 }
 
 /** Throws when the API rejects a request. */

@@ -41,6 +41,16 @@ const admittedBy = ({ admit }: RolloutPlan) => admit.map(({ node }) => node)
 const two = { rings: [{ name: 'first', labels: { ring: 'first' }, soakSeconds: 600 }], perLink: 10 }
 const first = { labels: { ring: 'first' } }
 
+test('a rollout that waits admits no node, keeps those that have begun, and decides again soon', async (t) => {
+  const wait = 'The controller comes first'
+  const facts = { target, releases: [], rules: usualRules, nowMs: startMs, wait }
+  const plan = nextRollout(firstState, { ...facts, nodes: [aMember('a'), aMember('b', on('trial'))] })
+  t.match(plan, { admit: [], withdraw: [], dueMs: startMs + minuteMs, status: { phase: 'Waiting', message: wait } })
+  const rules = { ...usualRules, rings: [] }
+  const done = nextRollout(firstState, { ...facts, rules, nodes: [aMember('a', committed)] })
+  t.match(done.status, { phase: 'Complete' }, 'nothing is left to wait')
+})
+
 test('one node of a fleet gets the release first, then no other until it has soaked, then one of a link at a time', async (t) => {
   const fleet = ['a', 'b', 'c', 'd'].map((name) => aMember(name, { link: name < 'c' ? 'home' : 'shed' }))
   const begun = planned(fleet)

@@ -25,6 +25,8 @@ export type RolloutFacts = {
   readonly releases: readonly FleetRelease[]
   readonly rules: RolloutRules
   readonly nodes: readonly RolloutNode[]
+  /** Why no further node may take a release now. */
+  readonly wait?: string | undefined
   readonly nowMs: number
 }
 
@@ -70,7 +72,7 @@ type Member = {
 type RingMembers = Omit<RingNodes, 'nodes'> & { readonly members: readonly Member[] }
 
 export function nextRollout(before: RolloutState, facts: RolloutFacts): RolloutPlan {
-  const { rules, nodes, target, nowMs } = facts
+  const { rules, nodes, target, wait, nowMs } = facts
   const rings = ringsOf(rules.rings, nodes, target, nowMs).map(
     ({ nodes: own, ...ring }): RingMembers => ({ ...ring, members: own.map((node) => memberOf(node, facts)) }),
   )
@@ -78,22 +80,26 @@ export function nextRollout(before: RolloutState, facts: RolloutFacts): RolloutP
   if (paused !== undefined) return pausedPlan({ ...before, paused }, rings)
   const { state, ...rest } = advanced(before, rings, nowMs)
   const reached = rings.slice(0, state.ring + 1)
-  const admit = admissions(reached, rings, rules)
+  const admit = wait === undefined ? admissions(reached, rings, rules) : []
   const admitted = new Set(admit.map(({ node }) => node))
   const stale = rings.flatMap(({ members }) => members.filter(isStale).map(({ node }) => node.name))
   return {
     state,
     admit,
     withdraw: stale.filter((name) => !admitted.has(name)),
-    dueMs: dueOf(rest.dueMs, reached, facts),
+    dueMs: dueOf(wait === undefined ? rest.dueMs : nowMs + waitMs, reached, facts),
     status: {
-      phase: rest.phase,
-      message: rest.message,
+      ...(wait === undefined || rest.phase === 'Complete'
+        ? { phase: rest.phase, message: rest.message }
+        : { phase: 'Waiting', message: wait }),
       rings: rings.map(countsOf),
       stragglers: reached.flatMap(({ members }) => members.filter(isStraggler).map(({ node }) => node.name)),
     },
   }
 }
+
+/** What it waits for changes without a change of the fleet. */
+const waitMs = 60_000
 
 function memberOf(node: RolloutNode, { target, releases, rules, nowMs }: RolloutFacts): Member {
   const step = node.sequence === undefined ? undefined : nextStep(node.sequence, target, releases)

@@ -19,6 +19,7 @@ async function opened(t: Test, ...expectedErrors: readonly string[]) {
   const registry = metricsRegistry()
   const metrics = rolloutMetrics(registry)
   const names = ['pi-1', 'pi-2', 'pi-3']
+  const running = { version: '1.0.0', isOnTrial: false }
   for (const name of names) await world.join({ name })
   const annotate = async (name: string, report: AgentUpdateReport) => {
     const node = await world.node(name)
@@ -36,7 +37,14 @@ async function opened(t: Test, ...expectedErrors: readonly string[]) {
     const nodes = await Promise.all(names.map((name) => world.node(name)))
     return nodes.filter((node) => wantedReleaseOf(node) !== undefined).map(({ metadata }) => metadata.name)
   }
-  return { world, registry, report, admitted, start: () => world.start(rolloutController({ ...world, metrics })) }
+  return {
+    world,
+    registry,
+    running,
+    report,
+    admitted,
+    start: () => world.start(rolloutController({ ...world, metrics, runningController: async () => running })),
+  }
 }
 
 async function command(world: Fleet, data: { readonly [key: string]: string | null }) {
@@ -54,6 +62,19 @@ const phase = async (world: Fleet) => {
   const found = await world.store.get('configmaps', rolloutKey)
   return found && readStatus(found)?.phase
 }
+
+test('no node gets a release before the controller has committed its own', async (t) => {
+  const { world, running, admitted, start } = await opened(t)
+  t.teardown(start())
+  await command(world, rolloutCommands.start({ ...wish, controller: { version: '2.0.0' } }))
+  t.same([await phase(world), await admitted()], ['Waiting', []])
+  Object.assign(running, { version: '2.0.0', isOnTrial: true })
+  await world.pass(70)
+  t.same([await phase(world), await admitted()], ['Waiting', []])
+  running.isOnTrial = false
+  await world.pass(70)
+  t.equal((await admitted()).length, 1)
+})
 
 test('a release goes to one node, soaks, and goes to the others, also over a restart of the controller', async (t) => {
   const { world, report, admitted, start } = await opened(t)

@@ -8,12 +8,14 @@ import type { Clock } from '../../../daemon/clock.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
+import { version } from '../../../daemon/process/version.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { type Informer, informer } from '../../store/informer.ts'
 import { objectReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
+import { type RunningController, waitForController } from './controller-first.ts'
 import { type Admission, nextRollout, type RolloutPlan } from './next-rollout.ts'
 import { rolloutNode, withoutRelease, withRelease, withReport, writtenOn } from './node-facts.ts'
 import type { RolloutNode } from './rollout-facts.ts'
@@ -26,7 +28,11 @@ export type RolloutNeeds = {
   readonly metrics: RolloutMetrics
   readonly clock: Clock
   readonly log: Log
+  /** Default: this version, which is not on trial. */
+  readonly runningController?: () => Promise<RunningController>
 }
+
+const thisVersion = async (): Promise<RunningController> => ({ version, isOnTrial: false })
 
 /** Changes of the fleet are collected: a decision is about all of its nodes. */
 const collectMs = 1_000
@@ -37,7 +43,8 @@ export function rolloutController(needs: RolloutNeeds): Loop {
   return { name: 'agent-rollout', run: (signal) => runRollout(needs, signal) }
 }
 
-async function runRollout({ store, events, metrics, clock, log }: RolloutNeeds, signal: AbortSignal): Promise<void> {
+async function runRollout(needs: RolloutNeeds, signal: AbortSignal): Promise<void> {
+  const { store, events, metrics, clock, log, runningController = thisVersion } = needs
   const bell = alarm(clock)
   const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     if (present === undefined || previous === undefined || factsOf(present) !== factsOf(previous)) bell.ring()
@@ -66,7 +73,8 @@ async function runRollout({ store, events, metrics, clock, log }: RolloutNeeds, 
     const controllers = await controllerAddresses(store)
     const members: RolloutNode[] = []
     await eachInTurns([...nodes.all()], (node) => void members.push(rolloutNode(node, wish.rules, controllers)))
-    const plan = nextRollout(state, { ...wish, nodes: members, nowMs })
+    const wait = waitForController(wish.controller, await runningController())
+    const plan = nextRollout(state, { ...wish, nodes: members, wait, nowMs })
     metrics.show({ version: wish.target.version, status: plan.status, isPausedByOperator: isPausedByOperator(map) })
     await carryOut(plan.admit, plan.withdraw)
     const isSaved = await save(map, wish, plan)

@@ -12,7 +12,13 @@ import { firstState, type RolloutState, type RolloutStatus } from './next-rollou
 import { type RolloutRules, RolloutRulesSchema, readRolloutRules } from './rollout-rules.ts'
 
 const FleetReleaseSchema = object({ version: text, sequence: integer, digest: text, floor: integer })
-const WishSchema = object({ target: FleetReleaseSchema, releases: list(FleetReleaseSchema), rules: RolloutRulesSchema })
+const WishSchema = object({
+  target: FleetReleaseSchema,
+  releases: list(FleetReleaseSchema),
+  rules: RolloutRulesSchema,
+  /** The release that the controller must have committed before any node gets the target. */
+  controller: optional(object({ version: text })),
+})
 /** What the operator wants. */
 export type RolloutWish = Described<typeof WishSchema>
 
