@@ -33,7 +33,7 @@ import {
 type Given = Values<(typeof controllerUpdateProgram)['options']>
 
 const unit = 'bramble-controller.service'
-const lockFile = '/run/bramble/controller-update.lock'
+const lockFile = '/run/bramble-controller/update.lock'
 
 const output = {
   stdout: (text: string) => void process.stdout.write(text),

@@ -10,7 +10,7 @@ export const controllerUpdateDefaults = {
 } as const
 
 /** Names the version on trial that was started last. systemd starts the judge only if it exists. */
-export const controllerTrialMark = '/run/bramble/controller-trial'
+export const controllerTrialMark = '/run/bramble-controller/trial'
 
 export const controllerUpdateProgram = {
   name: 'bramble-controller-update',
