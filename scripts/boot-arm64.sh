@@ -33,12 +33,13 @@ cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 . scripts/support/machine.sh
 # shellcheck source=scripts/support/arm64-root.sh
 . scripts/support/arm64-root.sh
+# shellcheck source=scripts/support/foreign-programs.sh
+. scripts/support/foreign-programs.sh
 
 cache=${BRAMBLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bramble}
-handlers=/proc/sys/fs/binfmt_misc
 # This host as a machine behind qemu's own network sees it.
 host_seen_from_machine=10.0.2.2
-door_host=127.0.0.1 handler='' handlers_mounted=''
+door_host=127.0.0.1
 
 main() {
   [ "$(id -u)" = 0 ] || fail 'Only root can make a root file system' 'Run this as root.'
@@ -101,14 +102,6 @@ install_needed() {
   [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists
   install_missing
   ensure_node
-}
-
-# Programs for arm64 run through qemu while the script does, unless the host has that set up for good.
-run_foreign_programs() {
-  [ -e "$handlers/register" ] || { mount -t binfmt_misc binfmt_misc "$handlers" && handlers_mounted=yes; }
-  [ ! -e "$handlers/qemu-aarch64" ] || return 0
-  cat /usr/lib/binfmt.d/qemu-aarch64.conf >"$handlers/register"
-  handler=$handlers/qemu-aarch64
 }
 
 build_packages() { quietly 'Building bramble-agent for arm64' "$install_log" scripts/build-packages.sh --arch arm64 --yes --out "$data/packages" bramble-runtime bramble-agent; }
@@ -270,8 +263,7 @@ clean_up() {
   [ -z "$machine" ] || kill -9 "$machine" 2>/dev/null || true
   stop controller "$data/controller" 20
   ! mountpoint -q "$data/merged" || umount --lazy "$data/merged"
-  [ -z "$handler" ] || echo -1 >"$handler"
-  [ -z "$handlers_mounted" ] || umount "$handlers" || true
+  forget_foreign_programs
   rm -rf --one-file-system -- "$data"
 }
 
