@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { recogniseCard } from './card-form.ts'
+import { planCard, recogniseCard } from './card-form.ts'
 
 const bookworm = {
   names: [
@@ -27,6 +27,7 @@ const trixie = {
 
 test('the image of Debian 12 and both of Debian 13 are recognised by what is on their boot partition', async (t) => {
   t.same(recogniseCard(bookworm), {
+    kind: 'raspios',
     initFormat: 'systemd',
     system: 'Raspberry Pi reference 2025-05-13',
     commandLine: bookworm.commandLine.trim(),
@@ -60,4 +61,41 @@ test('another image is refused with what to use', async (t) => {
 
 test('what is shown of an image has no control characters', async (t) => {
   t.match(recogniseCard({ ...bookworm, issue: `\x1b[2J${'x'.repeat(200)}\nUsing pi-gen` }), { system: /^\?\[2Jx{76}$/ })
+})
+
+const own = {
+  names: ['bootcode.bin', 'cmdline.txt', 'config.txt', 'issue.txt', 'vmlinuz-6.12.117+deb13-arm64'],
+  commandLine: 'console=tty0 root=PARTUUID=b2a3b1e5-02 rw fsck.repair=yes net.ifnames=0  rootwait \n',
+  config: 'arm_64bit=1\nupstream_kernel=1\n',
+  issue: 'Debian 13 (trixie) with Bramble 0.1.0\nMade by build-image.sh of Bramble\n',
+}
+
+test('an image of scripts/build-image.sh is recognised, for which Raspberry Pi Imager has no settings', async (t) => {
+  t.match(recogniseCard(own), {
+    kind: 'own',
+    initFormat: 'none',
+    system: 'Debian 13 (trixie) with Bramble 0.1.0',
+    commandLine: own.commandLine.trim(),
+  })
+  t.match(recogniseCard({ ...own, commandLine: 'quiet' }), /damaged cmdline.txt/)
+  t.match(recogniseCard({ ...own, issue: 'Debian\nMade by me\n' }), /is not Raspberry Pi OS/)
+})
+
+test('packages are for Raspberry Pi OS, and a read-only root for what can have one', async (t) => {
+  const [ours, debian12, debian13] = [own, bookworm, trixie].map(recogniseCard)
+  if (typeof ours !== 'object' || typeof debian12 !== 'object' || typeof debian13 !== 'object') {
+    t.fail('a form is not recognised')
+    return
+  }
+  const wish = { hasPackages: true, isReadOnly: false, wasReadOnly: false }
+  t.match(planCard(ours, wish), /has the packages of the agent already: leave out --packages/)
+  t.equal(planCard(ours, { ...wish, hasPackages: false }), false)
+  t.equal(planCard(ours, { ...wish, hasPackages: false, isReadOnly: true }), true)
+  t.equal(planCard(ours, { ...wish, hasPackages: false, wasReadOnly: true }), true, 'as it was built')
+  t.match(planCard(debian13, { ...wish, hasPackages: false }), /give the folder .* with --packages/)
+  t.equal(planCard(debian13, wish), false)
+  t.equal(planCard(debian13, { ...wish, isReadOnly: true }), true)
+  t.equal(planCard(debian13, { ...wish, wasReadOnly: true }), false, 'a card of it can be made without')
+  t.equal(planCard(debian12, wish), false)
+  t.match(planCard(debian12, { ...wish, isReadOnly: true }), /--read-only is for Raspberry Pi OS of Debian 13/)
 })

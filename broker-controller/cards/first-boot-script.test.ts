@@ -113,6 +113,29 @@ test('the packages are installed without a network if they suffice, and the card
   t.ok(has('etc/systemd/system.conf.d/60-bramble-card.conf'), 'the watchdog stays')
 })
 
+test('a card that is to be read-only brings its script, gets overlayroot, and restarts when all is installed', async (t) => {
+  const data = 'mkdir -p $BRAMBLE_CARD_ROOT/etc/bramble; echo data >$BRAMBLE_CARD_ROOT/etc/bramble/storage'
+  const { put, run, log, has } = machine(t)
+  put('boot/firmware/bramble/storage.sh', `#!/bin/sh\necho storage "$@" >>$BRAMBLE_CARD_ROOT/log\n${data}\n`)
+  t.match(run(), { code: 0, console: /Prepared/ })
+  t.match(log(), /^storage grow$/m)
+  t.match(run('install'), { code: 0, stderr: '' })
+  t.match(log(), /install --no-download .*a_1_arm64\.deb overlayroot$/m)
+  t.match(
+    log(),
+    /storage enable\n(.*\n)*.*systemctl --no-block start bramble-first-boot.service\n(.*\n)*systemctl --no-block reboot\n$/,
+  )
+  t.ok(has('usr/local/sbin/bramble-storage'), 'it stays, to update packages')
+})
+
+test('a read-only root that is not possible holds up nothing', async (t) => {
+  const { put, run, log } = machine(t)
+  put('boot/firmware/bramble/storage.sh', '#!/bin/sh\nexit 1\n')
+  t.match(run(), { code: 0, console: /Prepared/ })
+  t.match(run('install'), { code: 0, console: /The packages are installed/ })
+  t.notMatch(log(), /overlayroot|reboot/)
+})
+
 test('a boot partition that comes late is mounted when it is there, and nothing is written where it is not', async (t) => {
   const late = 'mv $BRAMBLE_CARD_ROOT/late $BRAMBLE_CARD_ROOT/boot/firmware'
   const { root, run, read, has, put } = machine(t)

@@ -13,6 +13,7 @@ root=\${BRAMBLE_CARD_ROOT:-}
 firmware=$root/boot/firmware
 card=$firmware/bramble
 library=$root/usr/local/lib/bramble-card
+storage=$root/usr/local/sbin/bramble-storage
 units=$root/etc/systemd/system
 output=$root/run/bramble-card.log
 
@@ -41,6 +42,8 @@ prepare() {
     exit 1
   fi
   if put_into_system; then
+    # A root that cannot grow, or be read-only, is still one that runs pods.
+    [ ! -x "$storage" ] || "$storage" grow || true
     report 'Prepared. The machine restarts, then installs the packages.'
   else
     report 'The root partition cannot be written' 'Write the card again. If that does not help, use another card.'
@@ -51,6 +54,7 @@ put_into_system() {
   mkdir -p "$library" "$units/multi-user.target.wants" "$root/etc/systemd/system.conf.d" &&
     replace "$library/first-boot.sh" <"$card/first-boot.sh" &&
     chmod 755 "$library/first-boot.sh" &&
+    put_storage &&
     unit | replace "$units/bramble-card.service" &&
     ln -sf ../bramble-card.service "$units/multi-user.target.wants/bramble-card.service" &&
     # The hardware of a Raspberry Pi restarts a machine that hangs; its longest time is 15 s.
@@ -58,6 +62,12 @@ put_into_system() {
     # A boot partition that is damaged or late must not end in an emergency shell, which waits for a keyboard.
     awk '$1 !~ /^#/ && $2 == "/boot/firmware" && $4 !~ /nofail/ { $4 = $4 ",nofail,x-systemd.device-timeout=5min" } 1' "$root/etc/fstab" | replace "$root/etc/fstab" &&
     chmod 644 "$root/etc/fstab"
+}
+
+# On a card whose root is to be read-only.
+put_storage() {
+  [ -e "$card/storage.sh" ] || return 0
+  mkdir -p "\${storage%/*}" && replace "$storage" <"$card/storage.sh" && chmod 755 "$storage"
 }
 
 remove_words() {
@@ -115,9 +125,11 @@ install_packages() {
   # After a power cut.
   dpkg --configure -a >"$output" 2>&1 || true
   # Without a network, if all that is needed is on the card.
-  run_apt install --no-download --no-install-recommends "$card"/packages/*.deb || {
+  overlayroot=''
+  ! has_data || overlayroot=overlayroot
+  run_apt install --no-download --no-install-recommends "$card"/packages/*.deb $overlayroot || {
     apt_or_stop update
-    apt_or_stop install "$card"/packages/*.deb
+    apt_or_stop install "$card"/packages/*.deb $overlayroot
   }
   if ! has_agent; then
     apt_or_stop update
@@ -126,7 +138,11 @@ install_packages() {
   has_agent || stop 'The packages are installed, and bramble-agent is not among them' 'Make the card with bramble-agent, or with the keyring of a repository that has it.'
   # The agent writes the next text; it runs already.
   echo 'bramble: The packages are installed.'
+  restart=''
+  if has_data && "$storage" enable; then restart=yes; fi
   leave_system
+  # Pods that have started go on after it: the root is read-only then.
+  [ -z "$restart" ] || systemctl --no-block reboot
 }
 
 leave_system() {
@@ -137,6 +153,7 @@ leave_system() {
   sync
 }
 
+has_data() { [ "$(cat "$root/etc/bramble/storage" 2>/dev/null)" = data ]; }
 has_agent() { [ "$(dpkg-query --show --showformat '\${db:Status-Status}' bramble-agent 2>/dev/null)" = installed ]; }
 
 run_apt() {

@@ -9,6 +9,7 @@ import { memoryDisk } from '../testing/memory-disk.ts'
 import { readPackages } from './card-packages.ts'
 import { FatVolume } from './fat/fat-volume.ts'
 import { makeCard } from './make-card.ts'
+import { storageScript } from './storage-script.ts'
 
 const nowMs = Date.UTC(2026, 10, 29)
 const fleet = {
@@ -44,6 +45,7 @@ async function place(t: Test, image?: Buffer) {
         target,
         isReplaced: false,
         nodeName: undefined,
+        isReadOnly: false,
         packages: await readPackages(packages),
         nowMs,
         ...change,
@@ -119,6 +121,38 @@ test('a card can be made from a card: one set of files, the new token, and no st
   const three = await bootOf(await readFile(again.target))
   t.same(await three.list(['bramble', 'packages']), ['bramble-agent_1_arm64.deb', 'bramble-runtime_1_arm64.deb'])
   t.notMatch(await three.list([]), ['bramble-status.txt'])
+})
+
+test('a read-only card brings the script for it, and a card made of that one without does not', async (t) => {
+  const words = { ...system, 'cmdline.txt': 'root=PARTUUID=1-02 rootwait resize\n' }
+  const { folder, target, make } = await place(t, madeCard(await putFiles(madeFat(), words)))
+  await make({ isReadOnly: true })
+  const card = await bootOf(await readFile(target))
+  t.equal(String(await card.read(['bramble', 'storage'], 99)), 'read-only\n')
+  t.equal(String(await card.read(['bramble', 'storage.sh'], 1e6)), storageScript)
+  t.match(String(await card.read(['cmdline.txt'], 999)), /^root=PARTUUID=1-02 rootwait cgroup_enable/)
+  const plain = join(folder, 'plain.img')
+  await make({ source: target, target: plain })
+  const other = await bootOf(await readFile(plain))
+  t.same((await other.list(['bramble']))?.toSorted(), ['SHA256SUMS', 'first-boot.sh', 'packages'])
+  t.match(String(await other.read(['cmdline.txt'], 999)), /^root=PARTUUID=1-02 rootwait resize cgroup_enable/)
+})
+
+test('an image that has the packages inside gets the terms of the join, and keeps its kernel and words', async (t) => {
+  const files = {
+    'cmdline.txt': 'console=tty0 root=PARTUUID=1-02 rw  rootwait \n',
+    'config.txt': 'upstream_kernel=1\n',
+    'issue.txt': 'Debian 13 (trixie) with Bramble 0.1.0\nMade by build-image.sh of Bramble\n',
+    'bramble/storage': 'read-only\n',
+  }
+  const { folder, target, make, asked } = await place(t, madeCard(await putFiles(madeFat(), files)))
+  t.match(await make({ packages: undefined }), { form: { initFormat: 'none' } })
+  const card = await bootOf(await readFile(target))
+  t.match(String(await card.read(['bramble.yaml'], 9999)), /controller: https:\/\/fleet.example:6443/)
+  t.equal(String(await card.read(['cmdline.txt'], 999)), files['cmdline.txt'])
+  t.same(await card.list(['bramble']), ['storage'], 'its root is read-only as it was built')
+  await t.rejects(make({ target: join(folder, 'x.img') }), /has the packages of the agent already/)
+  t.equal(asked(), 1, 'no token is made for an image that is refused')
 })
 
 test('.xz is read and written by the program xz, with the progress and the digest of the image', async (t) => {

@@ -5,20 +5,23 @@ import { dirname } from 'node:path'
 import { bootStatusFileName } from '../../api/node/boot-status.ts'
 import { syncFolder } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
-import { type CardJoin, cardFiles, cardJoinFile, packagesFolder } from './card-files.ts'
-import { type CardForm, recogniseCard } from './card-form.ts'
+import { type CardJoin, cardFiles, cardJoinFile, ownImageFiles, packagesFolder, wishPath } from './card-files.ts'
+import { type CardForm, planCard, recogniseCard } from './card-form.ts'
 import type { CardPackage } from './card-packages.ts'
 import { rangeOf } from './disk-range.ts'
 import { FatVolume } from './fat/fat-volume.ts'
 import { type CardImageNeeds, digestImage, packImage, unpackImage } from './image-file.ts'
 import { cardCommandLine } from './kernel-command-line.ts'
 import type { Partition, PartitionTable } from './partition-table.ts'
+import { readOnlyWish } from './storage-script.ts'
 
 export type WantedCardImage = {
   readonly source: string
   readonly target: string
   readonly isReplaced: boolean
-  readonly packages: readonly CardPackage[]
+  /** undefined: the image has them already. */
+  readonly packages: readonly CardPackage[] | undefined
+  readonly isReadOnly: boolean
   readonly nowMs: number
 }
 
@@ -120,7 +123,7 @@ async function editImage(
   source: string,
   file: FileHandle,
   { boot, root }: PartitionTable,
-  { packages, nowMs }: WantedCardImage,
+  { packages, isReadOnly, nowMs }: WantedCardImage,
   joinText: () => Promise<string>,
 ): Promise<WrittenImage> {
   await checkRoot(source, file, root)
@@ -133,9 +136,12 @@ async function editImage(
     issue: await text('issue.txt'),
   })
   if (typeof form === 'string') throw new Error(`${source} ${form}`)
+  const wasReadOnly = (await fat.read(wishPath, maxTextBytes))?.toString('latin1').trim() === readOnlyWish
+  const plan = planCard(form, { hasPackages: packages !== undefined, isReadOnly, wasReadOnly })
+  if (typeof plan === 'string') throw new Error(`${source} ${plan}`)
   // What an earlier run has put there, and what a machine has written.
   for (const name of ['bramble', 'bramble.yaml', bootStatusFileName]) await fat.remove([name])
-  for (const { fileName, path, size } of packages) {
+  for (const { fileName, path, size } of packages ?? []) {
     await fat.write([...packagesFolder, fileName], { size, chunks: createReadStream(path) })
   }
   const put = (path: readonly string[], text: string) => {
@@ -144,8 +150,10 @@ async function editImage(
   }
   const joinPlace = await put(['bramble.yaml'], await joinText())
   if (joinPlace === undefined) throw new Error('The terms of the join are empty')
-  for (const [path, text] of cardFiles(packages)) await put(path, text)
-  await put(['cmdline.txt'], `${cardCommandLine(form.commandLine)}\n`)
+  const files = form.kind === 'own' ? ownImageFiles(plan) : cardFiles(packages ?? [], plan)
+  for (const [path, text] of files) await put(path, text)
+  if (form.kind === 'raspios')
+    await put(['cmdline.txt'], `${cardCommandLine(form.commandLine, { isReadOnly: plan, wasReadOnly })}\n`)
   await fat.flush()
   return { form, size: (await file.stat()).size, joinStart: boot.start + joinPlace }
 }

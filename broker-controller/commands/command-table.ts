@@ -129,7 +129,7 @@ export const cardRow = {
   about: 'make cards of Raspberry Pi OS whose machines join this fleet',
   text: `Make an image for cards from one of Raspberry Pi OS Lite (64-bit), Debian 12 or 13, with the address of this fleet, the hash of its authority, a
 new token and the packages of the agent on its boot partition. A machine that starts with such a card installs the packages and joins.
-Everything else on the image stays as it is. Needs neither root nor mounts; .xz needs the program xz.
+Everything else on the image stays as it is. An image of scripts/build-image.sh has the packages already. Needs neither root nor mounts; .xz needs the program xz.
 With --offer it makes no card: the dashboard of this controller offers the image to Raspberry Pi Imager, each time with a new token.`,
   forms: { IMAGE: '' },
   options: {
@@ -139,7 +139,10 @@ With --offer it makes no card: the dashboard of this controller offers the image
     out: { value: 'FILE', help: 'image to write, for its owner only; compressed if the name ends in .xz' },
     packages: {
       value: 'FOLDER',
-      help: 'folder with the .deb files for the card: bramble-agent and bramble-runtime for arm64, with all that they need if the machine has no network, or bramble-archive-keyring',
+      help: 'folder with the .deb files for the card: bramble-agent and bramble-runtime for arm64, with all that they need if the machine has no network, or bramble-archive-keyring; not for an image of scripts/build-image.sh',
+    },
+    'read-only': {
+      help: 'the machine starts with a read-only root once the packages are installed, and has a partition for data (Debian 13, cards of 16 GB or more)',
     },
     'node-name': {
       value: 'NAME',

@@ -36,7 +36,14 @@ async function aController(t: Test, { isStarting = false } = {}) {
   const source = join(folder, 'raspios.img')
   await writeFile(source, madeCard(await putFiles(madeFat(), system)))
   await offerCard(
-    { source, target: join(folder, 'raspios.card'), isReplaced: false, packages: [], nowMs: clock.wallMs() },
+    {
+      source,
+      target: join(folder, 'raspios.card'),
+      isReplaced: false,
+      isReadOnly: false,
+      packages: [],
+      nowMs: clock.wallMs(),
+    },
     { signal: new AbortController().signal, progress: () => undefined },
   )
   const dashboard = openDashboard({

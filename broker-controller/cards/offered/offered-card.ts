@@ -24,7 +24,7 @@ const format = 'bramble-card-1'
 const OfferedCardSchema = object({
   format: oneOf(format),
   system: text,
-  initFormat: oneOf('systemd', 'cloudinit-rpi'),
+  initFormat: oneOf('systemd', 'cloudinit-rpi', 'none'),
   size: integer,
   madeMs: integer,
   before: integer,

@@ -35,7 +35,7 @@ async function anOffer(t: Test) {
   const source = join(folder, 'raspios.img')
   const target = join(folder, 'raspios.card')
   await writeFile(source, madeCard(await withGap()))
-  const wanted = { source, target, isReplaced: false, packages: [], nowMs }
+  const wanted = { source, target, isReplaced: false, isReadOnly: false, packages: [], nowMs }
   const made = await offerCard(wanted, { signal: new AbortController().signal, progress: () => undefined })
   const cards = offeredCards(folder, quietLog(t))
   const download = async (terms: string, from = 0) => {

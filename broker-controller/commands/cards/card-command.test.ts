@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type Test, test } from 'tap'
 import { decodeToken } from '../../../api/node/bootstrap-token.ts'
 import { testFolder } from '../../../daemon/testing/test-folder.ts'
@@ -77,9 +77,7 @@ test('what was typed wrongly is named', async (t) => {
     [[image, '--packages', 'x'], /^Give the file to write with --out, or --offer\./],
     [[...usual, '--offer'], /^Leave out --out: /],
     [[image, '--packages', 'x', '--offer', '--node-name', 'kitchen'], /^Leave out --node-name: /],
-    [[image, '--offer'], /^Give the folder with the packages/],
     [['my image.img', '--packages', 'x', '--offer'], /^Invalid value "my image.img" for IMAGE/],
-    [[image, '--out', 'x'], /^Give the folder with the packages for the machine with --packages\./],
     [[...usual, '--ttl', '0'], /^Invalid value "0" for --ttl/],
     [[...usual, '--ttl', 'soon'], /^Invalid value "soon" for --ttl/],
     [[...usual, '--url', 'ftp://x'], /^Invalid value "ftp:\/\/x" for --url/],
@@ -87,6 +85,8 @@ test('what was typed wrongly is named', async (t) => {
   ] as const) {
     t.match(await type(...argv), { code: 64, stderr: expected })
   }
+  const missing = /in\.img is Raspberry Pi OS: give the folder with the packages for the machine with --packages/
+  t.match(await type(image, '--out', join(dirname(image), 'x.img')), { code: 1, stderr: missing })
   t.match(await type(image, '--out', 'x.img', '--packages', '/nowhere'), {
     code: 1,
     stderr: /Cannot read the packages in \/nowhere/,

@@ -1,4 +1,4 @@
-/** `bramble-controller card`: an image of Raspberry Pi OS whose machines join this fleet. */
+/** `bramble-controller card`: an image of Raspberry Pi OS, or one of ours, whose machines join this fleet. */
 import { mkdir } from 'node:fs/promises'
 import { basename, join as joinPath, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -24,10 +24,9 @@ export type CardCommandNeeds = TokenCommandNeeds & { readonly nowMs: number }
 /** `argv`: what follows `card`. The exit code. */
 export async function cardCommand(argv: readonly string[], needs: CardCommandNeeds): Promise<number> {
   return runCommand(cardRow, argv, needs, ({ args: [image = ''], values }) => {
-    const { out, packages, ttl, replace, url, offer, 'node-name': nodeName } = values
+    const { out, packages, ttl, replace, url, offer, 'node-name': nodeName, 'read-only': isReadOnly } = values
     if (offer) return offering(image, values, needs)
     if (out === undefined) return 'Give the file to write with --out, or --offer'
-    if (packages === undefined) return 'Give the folder with the packages for the machine with --packages'
     const ttlMs = parseDuration(ttl)
     if (ttlMs === undefined || ttlMs === 0) return invalidValue('--ttl', ttl, 'use a duration like 24h or 1h30m')
     if (url !== undefined && !isHttp(url)) return invalidValue('--url', url, 'use https://HOST/FILE')
@@ -39,8 +38,8 @@ export async function cardCommand(argv: readonly string[], needs: CardCommandNee
       let join: CardJoin | undefined
       const target = resolve(out)
       const wanted = {
-        ...{ source: resolve(image), target, isReplaced: replace, nodeName, nowMs: needs.nowMs },
-        packages: await readPackages(packages),
+        ...{ source: resolve(image), target, isReplaced: replace, nodeName, isReadOnly, nowMs: needs.nowMs },
+        packages: packages === undefined ? undefined : await readPackages(packages),
       }
       try {
         const made = await makeCard(wanted, {
@@ -78,23 +77,23 @@ type OfferValues = {
   readonly packages?: string | undefined
   readonly 'data-dir': string
   readonly replace: boolean
+  readonly 'read-only': boolean
 }
 
 /** One image serves many machines, and its token is made on the dashboard. */
 function offering(image: string, values: OfferValues, { signal, nowMs, stderr }: CardCommandNeeds) {
-  const { packages, replace } = values
+  const { packages, replace, 'read-only': isReadOnly } = values
   for (const option of ['out', 'url', 'node-name'] as const) {
     if (values[option] !== undefined)
       return `Leave out --${option}: with --offer the dashboard makes a card of the image`
   }
-  if (packages === undefined) return 'Give the folder with the packages for the machine with --packages'
   const name = offeredName(basename(image))
   if (name === undefined) return invalidValue('IMAGE', image, 'its name may have letters, digits, and . _ -')
   return async () => {
     const folder = joinPath(resolve(values['data-dir']), offeredFolderName)
     const wanted: WantedCardImage = {
-      ...{ source: resolve(image), target: joinPath(folder, `${name}${offeredEnd}`), isReplaced: replace, nowMs },
-      packages: await readPackages(packages),
+      ...{ source: resolve(image), target: joinPath(folder, `${name}${offeredEnd}`), isReplaced: replace },
+      ...{ isReadOnly, nowMs, packages: packages === undefined ? undefined : await readPackages(packages) },
     }
     await mkdir(folder, { recursive: true, mode: 0o755 })
     const { form, bytes } = await offerCard(wanted, { signal, progress: (text) => stderr(`${text}\n`) })
