@@ -75,7 +75,7 @@ const ofTheShell = new Set(
   (
     'if then else elif fi for while until do done case esac in function time echo printf read cd exit return local set unset export trap wait ' +
     'shift eval exec test true false command type source kill hash mapfile declare readonly break continue umask pwd shopt ulimit jobs let builtin ' +
-    'disown'
+    'disown compgen'
   ).split(' '),
 )
 
