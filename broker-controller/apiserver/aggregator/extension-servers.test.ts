@@ -18,6 +18,7 @@ import { aggregatedRouteOf } from './aggregated-route.ts'
 import { followApiServices } from './api-services.ts'
 import { extensionContent } from './extension-content.ts'
 import { extensionDiscovery } from './extension-discovery.ts'
+import { extensionObjects } from './extension-objects.ts'
 import { extensionProxy } from './extension-proxy.ts'
 import { extensionServers } from './extension-servers.ts'
 import { remoteAvailability } from './remote-availability.ts'
@@ -364,6 +365,46 @@ test('the objects of a namespace are deleted by this API itself, and those of ot
   t.equal(left.items.length, 1)
   const deletion = server.seen.find(({ method }) => method === 'DELETE')
   t.match(deletion?.headers, { 'x-remote-user': 'system:kube-aggregator', 'content-type': 'application/json' })
+})
+
+test('objects are listed, watched, read, changed and deleted over the connection to their server', async (t) => {
+  const { ask, servers, apiServices, signal } = await aWardle(t)
+  const made = await ask('POST', flunders, { body: { ...flunder, metadata: { name: 'a' } } }).then(textOf)
+  const { uid } = JSON.parse(made).metadata
+  const resources = [
+    {
+      ...{ resource: 'flunders', scope: 'Namespaced', responseKind: { kind: 'Flunder' } },
+      verbs: ['list', 'watch', 'delete'],
+    },
+  ]
+  const versionOf = () => ({ freshness: 'Current' as const, resources })
+  const discovery = { versionOf, onChange: () => () => undefined }
+  const objects = extensionObjects({ apiServices, discovery, servers, clock })
+  const [kind] = objects.kinds()
+  if (kind === undefined) return t.fail('no kind')
+  const { items, resourceVersion } = await objects.list(kind, signal)
+  t.match(items, [{ metadata: { name: 'a', namespace: 'default', uid } }])
+  const events: string[] = []
+  const ending = new AbortController()
+  const watching = objects.watch(
+    kind,
+    {
+      resourceVersion,
+      take({ type }) {
+        events.push(type)
+        if (type === 'DELETED') ending.abort()
+      },
+    },
+    ending.signal,
+  )
+  const object = await objects.get(kind, { namespace: 'default', name: 'a' }, signal)
+  if (object === undefined) return t.fail('not found')
+  await objects.patch(kind, object, { finalizers: ['example.com/a'] }, signal)
+  await objects.remove(kind, object, 'Background', signal)
+  await watching.catch(() => undefined)
+  t.same(events, ['MODIFIED', 'DELETED'])
+  await t.rejects(objects.watch(kind, { resourceVersion, take: () => undefined }, AbortSignal.abort()))
+  t.equal(await objects.get(kind, { namespace: 'default', name: 'a' }, signal), undefined)
 })
 
 test('an anonymous client stays anonymous', async (t) => {
