@@ -38,6 +38,8 @@ export interface ExtensionServer {
   readonly caBundle: string
   /** Those of the front proxy. */
   readonly seen: readonly SeenRequest[]
+  /** Connections so far, before TLS. */
+  connections(): number
   stop(): Promise<void>
 }
 
@@ -98,6 +100,8 @@ export async function startExtensionServer(settings: ExtensionServerSettings): P
   const seen: SeenRequest[] = []
   const flunders = flunderStore()
   const server = createServer({ cert, key, ca: proxyAuthority, requestCert: true, rejectUnauthorized: false })
+  let connections = 0
+  server.on('connection', () => connections++)
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (!isFrontProxy(request.socket as TLSSocket)) {
       return void response.writeHead(401).end('the client is not the front proxy')
@@ -124,6 +128,7 @@ export async function startExtensionServer(settings: ExtensionServerSettings): P
     port: (server.address() as AddressInfo).port,
     caBundle: Buffer.from(authority.certificate).toString('base64'),
     seen,
+    connections: () => connections,
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

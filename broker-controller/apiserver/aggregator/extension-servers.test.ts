@@ -368,7 +368,7 @@ test('the objects of a namespace are deleted by this API itself, and those of ot
 })
 
 test('objects are listed, watched, read, changed and deleted over the connection to their server', async (t) => {
-  const { ask, servers, apiServices, signal } = await aWardle(t)
+  const { ask, server, servers, apiServices, signal } = await aWardle(t)
   const made = await ask('POST', flunders, { body: { ...flunder, metadata: { name: 'a' } } }).then(textOf)
   const { uid } = JSON.parse(made).metadata
   const resources = [
@@ -403,8 +403,10 @@ test('objects are listed, watched, read, changed and deleted over the connection
   await objects.remove(kind, object, 'Background', signal)
   await watching.catch(() => undefined)
   t.same(events, ['MODIFIED', 'DELETED'])
+  const connections = server.connections()
   await t.rejects(objects.watch(kind, { resourceVersion, take: () => undefined }, AbortSignal.abort()))
   t.equal(await objects.get(kind, { namespace: 'default', name: 'a' }, signal), undefined)
+  t.equal(server.connections(), connections + 1, 'a request that was given up before connects to nothing')
 })
 
 test('an anonymous client stays anonymous', async (t) => {

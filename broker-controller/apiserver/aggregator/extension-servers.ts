@@ -74,10 +74,17 @@ export function extensionServers({ connections, client }: ExtensionServerNeeds):
   ) => {
     const connection = await servers.connect(apiService, { identity: aggregator, signal })
     connection.on('error', () => undefined) // what reads it fails
-    const stop = () => connection.destroy()
+    let encrypted: Duplex | undefined
+    // A reader of the encrypted stream does not notice that the connection below it was destroyed.
+    const stop = () => {
+      encrypted?.destroy(new Error('the request was given up'))
+      connection.destroy()
+    }
     signal.addEventListener('abort', stop, { once: true })
     try {
-      return await act(await encryptedConnection(connection, await servers.trust(apiService)))
+      encrypted = await encryptedConnection(connection, await servers.trust(apiService))
+      if (signal.aborted) stop()
+      return await act(encrypted)
     } finally {
       signal.removeEventListener('abort', stop)
       connection.destroy()

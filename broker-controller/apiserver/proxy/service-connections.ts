@@ -46,7 +46,9 @@ export function serviceConnections(needs: ServiceConnectionNeeds): ServiceConnec
   }
 }
 
-function direct(host: string, port: number, signal: AbortSignal): Promise<Duplex> {
+async function direct(host: string, port: number, signal: AbortSignal): Promise<Duplex> {
+  // With a signal that is aborted already, Node.js 20 reports the error and connects all the same.
+  signal.throwIfAborted()
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, signal })
     socket.once('error', reject)

@@ -124,7 +124,9 @@ async function openSocket({ isEncrypted, host, port, caFile, clientFiles }: Hous
   return connectToServer({ host, port, ca, ...client }, signal)
 }
 
-function openPlain(host: string, port: number, signal: AbortSignal): Promise<Socket> {
+async function openPlain(host: string, port: number, signal: AbortSignal): Promise<Socket> {
+  // With a signal that is aborted already, Node.js 20 reports the error and connects all the same.
+  signal.throwIfAborted()
   return new Promise((resolve, reject) => {
     const socket = connectTcp({ host, port, signal })
     socket.once('error', reject)
