@@ -1,6 +1,8 @@
 /** Claims on prepared volumes, with the real kubectl: a StatefulSet keeps its data, also without a controller. */
+import { execFile } from 'node:child_process'
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { test } from 'tap'
 import { whyNoDockerd } from './support/dockerd.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
@@ -112,6 +114,47 @@ test('pods with claims on volumes of their machine', { skip: whyNoDockerd(), tim
     await mkdir(path)
     await controller.kubectl('wait', '--for=condition=Ready', 'pod/unplugged', '--timeout=60s')
     t.same(await readFile(join(path, 'starts'), 'utf8'), 'unplugged\n')
+  })
+
+  await t.test('a container has a block volume as a device, and may be allowed to read it only', async (t) => {
+    const disk = join(folder, 'disk.img')
+    await writeFile(disk, Buffer.alloc(4 * 1024 * 1024))
+    const { stdout: device } = await promisify(execFile)('losetup', ['--find', '--show', disk])
+    t.teardown(() => promisify(execFile)('losetup', ['--detach', device.trim()]))
+    const { volumeMounts: _, command: __, ...bare } = main
+    const container = {
+      ...bare,
+      command: ['sleep', '3600'],
+      volumeDevices: [{ name: 'data', devicePath: '/dev/data' }],
+    }
+    const block = (name: string, path: string) => [
+      volume(name, { local: { path }, storageClassName: name, volumeMode: 'Block' }),
+      {
+        ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name } },
+        spec: { ...request, storageClassName: name, volumeMode: 'Block' },
+      },
+    ]
+    const pod = (name: string, claimName: string, readOnly = false) => {
+      const volumes = [{ name: 'data', persistentVolumeClaim: { claimName, readOnly } }]
+      return {
+        ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name } },
+        spec: { containers: [container], terminationGracePeriodSeconds: 0, volumes },
+      }
+    }
+    await create(...block('raw', device.trim()), pod('raw', 'raw'), pod('reader', 'raw', true))
+    await create(...block('lost', join(folder, 'none')), pod('lost', 'lost'))
+    await controller.kubectl('wait', '--for=condition=Ready', 'pod/raw', 'pod/reader', '--timeout=60s')
+    const inside = (name: string, script: string) => controller.kubectl('exec', name, '--', 'sh', '-c', script)
+    await inside('raw', 'echo written | dd of=/dev/data conv=fsync')
+    t.equal((await readFile(disk)).toString('latin1', 0, 8), 'written\n')
+    t.equal(await inside('reader', 'dd if=/dev/data bs=7 count=1'), 'written')
+    await t.rejects(inside('reader', 'echo changed | dd of=/dev/data'), /not permitted/)
+    const failed = `MapVolume.MapPodDevice failed for volume "lost" : path "${join(folder, 'none')}" does not exist`
+    const events = ['get', 'events', '--field-selector', 'involvedObject.name=lost,reason=FailedMapVolume']
+    await eventually('the device is missing', async () =>
+      (await controller.kubectl(...events, '-o', 'jsonpath={.items[*].message}')).includes(failed),
+    )
+    await controller.kubectl('delete', 'pod', 'raw', 'reader', 'lost', '--timeout=60s')
   })
 
   await t.test('a volume is made in the pool of the machine', async (t) => {
