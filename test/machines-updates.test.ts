@@ -197,7 +197,7 @@ test('updates of the agent on a machine', async (t) => {
     t.equal(await machine.run(`systemctl is-active ${waitingUnits}`), 'active\nactive\n')
     t.equal(await containers(), before)
     await machine.run('apt-get purge --yes bramble-agent 2>&1', { withinMs: 120_000 })
-    t.not((await machine.tryRun(`ls -d ${folder}`)).code, 0)
+    t.not((await machine.tryRun(`ls -d ${folder}/agent`)).code, 0)
     t.equal(await machine.run("systemctl list-units --all --plain --no-legend 'bramble-agent*'"), '')
   })
 
