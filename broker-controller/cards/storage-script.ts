@@ -84,7 +84,7 @@ locate() {
   device=$(findmnt --noheadings --output SOURCE "\${root:-/}")
   part=\${device##*/}
   [ "$(cat "$blocks/$part/partition" 2>/dev/null)" = 2 ] || fail "The root is $device, which is not the second partition of a card" 'Its size stays as it is.'
-  disk=$(readlink -f "$blocks/$part")
+  disk=$(readlink "$blocks/$part")
   disk=\${disk%/*}
   disk=\${disk##*/}
   data_part=\${part%2}3
