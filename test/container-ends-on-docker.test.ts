@@ -99,8 +99,12 @@ test('how containers end on a real engine', { skip: whyNoDockerd() }, async (t) 
   t.test('a container that needs more memory than it may is killed, and that is why', async (t) => {
     const node = nodeOnDocker(t, dockerd)
     const resources = { limits: { memory: '16Mi' } }
-    const containers = [container('main', 'exec tail -c 200m /dev/zero', { resources })]
+    // A busy engine misses the kill of a container that has only just begun.
+    const script = 'until [ -e /tmp/go ]; do sleep 0.1; done; exec tail -c 200m /dev/zero'
+    const containers = [container('main', script, { resources })]
     node.want(aPod({ name: 'hungry', uid: 'uid-hungry', restartPolicy: 'Never', containers }))
+    const id = statusOf(await node.until('hungry', isReady), 'main')?.containerID?.slice('docker://'.length) ?? ''
+    await node.runtime.exec(id, ['touch', '/tmp/go'], 20_000)
     const status = await node.until('hungry', hasEnded)
     t.match([status.phase, endOf(status)], ['Failed', { reason: 'OOMKilled', exitCode: 137 }])
   })
