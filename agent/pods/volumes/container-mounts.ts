@@ -30,24 +30,15 @@ export async function containerMounts(
   sources: MountSources,
   store: VolumeStore,
 ): Promise<Mounts> {
-  const uid = pod.metadata.uid ?? ''
   const mounts: ContainerMount[] = []
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     const placed = await placedNamed(pod, mount.name, sources, store)
     if (!placed.ok) return placed
-    const subPath = subPathOf(pod, container, mount, sources)
-    if (!subPath.ok) return { ok: false, message: subPath.message }
-    const source =
-      subPath.value === ''
-        ? placed
-        : await tried(() => store.part(uid, placed.wanted, subPath.value, { containerName: container.name, index }))
-    if (!source.ok) {
-      const what = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`
-      return { ok: false, message: `${what}: ${source.message}` }
-    }
+    const source = await mountedPath(pod, container, { mount, index, placed }, sources, store)
+    if (!source.ok) return { ok: false, message: source.message }
     mounts.push({
       source: source.value,
-      target: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
+      target: absolute(mount.mountPath),
       readOnly: mount.readOnly === true || hasFiles(placed.wanted) || isReadOnlyClaim(pod, mount.name, sources),
       propagation: propagationOf(mount.mountPropagation),
     })
@@ -56,11 +47,34 @@ export async function containerMounts(
   for (const { name, devicePath } of container.volumeDevices ?? []) {
     const placed = await placedNamed(pod, name, sources, store)
     if (!placed.ok) return placed
-    const target = devicePath.startsWith('/') ? devicePath : `/${devicePath}`
     const isReadOnly = isReadOnlyClaim(pod, name, sources)
-    devices.push({ source: placed.value, target, ...(isReadOnly && { readOnly: true }) })
+    devices.push({ source: placed.value, target: absolute(devicePath), ...(isReadOnly && { readOnly: true }) })
   }
   return { ok: true, mounts, devices }
+}
+
+function absolute(path: string): string {
+  return path.startsWith('/') ? path : `/${path}`
+}
+
+type PlacedMount = { readonly mount: Mount; readonly index: number; readonly placed: PlacedVolume }
+
+/** Where the volume is on this machine, or the part of it that the mount names. */
+async function mountedPath(
+  pod: Pod,
+  container: Container,
+  { mount, index, placed }: PlacedMount,
+  sources: MountSources,
+  store: VolumeStore,
+): Promise<VolumeResult<string>> {
+  const subPath = subPathOf(pod, container, mount, sources)
+  if (!subPath.ok) return subPath
+  if (subPath.value === '') return placed
+  const place = { containerName: container.name, index }
+  const part = await tried(() => store.part(pod.metadata.uid ?? '', placed.wanted, subPath.value, place))
+  if (part.ok) return part
+  const what = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`
+  return { ok: false, message: `${what}: ${part.message}` }
 }
 
 type PlacedVolume = { readonly ok: true; readonly wanted: WantedVolume; readonly value: string }

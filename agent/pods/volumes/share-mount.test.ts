@@ -20,7 +20,13 @@ test('an NFS share is mounted hard, and its own options come last', async (t) =>
   t.same(optionsOf(nfs, 'nfsvers=4.1', 'soft,timeo=50', ''), [...usual, 'nfsvers=4.1', 'soft', 'timeo=50'])
   t.same(optionsOf({ ...nfs, readOnly: true }), [...usual, 'ro'])
   t.match(made({ ...nfs, server: 'fd00::5' }), { source: '[fd00::5]:/export/db' })
-  t.match(made({ ...nfs, mountOptions: ['port=12049'] }), { port: 12049 })
+  const portOf = (...mountOptions: readonly string[]) => {
+    const result = shareMount({ ...nfs, mountOptions })
+    return result.ok ? result.value.port : result.message
+  }
+  t.equal(portOf('port=12049'), 12049)
+  t.equal(portOf('port=1,port=2'), 2, 'the last one')
+  t.same([portOf('port=0'), portOf('port=x'), portOf('port=1234567')], [2049, 2049, 2049])
 })
 
 test('an SMB share is for all users, or for the fsGroup of the pod; options of its owner win', async (t) => {

@@ -31,30 +31,56 @@ const usual = {
   smb: ['echo_interval=10', 'nosuid', 'nodev'],
 }
 
+const kinds = {
+  nfs: { package: 'nfs-common', port: 2049 },
+  smb: { package: 'cifs-utils', port: 445 },
+}
+
 export function shareMount(share: MountedShare): ShareMountResult {
-  const { kind, server, path, readOnly = false } = share
-  const isV6 = server.includes(':') && addressV6.test(server)
-  if (!isV6 && !host.test(server)) return refused(`${JSON.stringify(server.slice(0, 64))} is not the name of a server`)
-  const wrongPath = pathProblem(share)
-  if (wrongPath !== undefined) return refused(wrongPath)
+  const { kind, readOnly = false } = share
   const own = (share.mountOptions ?? []).flatMap((option) => option.split(',')).filter((option) => option !== '')
-  for (const option of own) {
-    const wrong = optionProblem(kind, option)
-    if (wrong !== undefined) return refused(wrong)
-  }
+  const wrong = serverProblem(share) ?? pathProblem(share) ?? firstOptionProblem(kind, own)
+  if (wrong !== undefined) return refused(wrong)
   const names = new Set(own.map(nameOf))
   const usualOptions = kind === 'nfs' ? usual.nfs : [...usual.smb, ...smbOptions(share, names)]
-  const port = Number(own.findLast((option) => /^port=\d{1,5}$/.test(option))?.slice('port='.length))
   return {
     ok: true,
     value: {
       helper: shareHelpers[kind],
-      package: kind === 'nfs' ? 'nfs-common' : 'cifs-utils',
-      source: kind === 'nfs' ? `${isV6 ? `[${server}]` : server}:${path}` : `//${server}${path}`,
+      package: kinds[kind].package,
+      source: sourceOf(share),
       options: [...usualOptions, ...own, ...(readOnly && !names.has('ro') ? ['ro'] : [])],
-      port: port || (kind === 'nfs' ? 2049 : 445),
+      port: portIn(own) ?? kinds[kind].port,
     },
   }
+}
+
+function sourceOf({ kind, server, path }: MountedShare): string {
+  if (kind === 'smb') return `//${server}${path}`
+  return `${isAddressV6(server) ? `[${server}]` : server}:${path}`
+}
+
+/** The port of the last option that names one; 0 does not count. */
+function portIn(options: readonly string[]): number | undefined {
+  const port = options.findLast((option) => /^port=\d{1,5}$/.test(option))
+  return Number(port?.slice('port='.length)) || undefined
+}
+
+function isAddressV6(server: string): boolean {
+  return server.includes(':') && addressV6.test(server)
+}
+
+function serverProblem({ server }: MountedShare): string | undefined {
+  const isServer = isAddressV6(server) || host.test(server)
+  return isServer ? undefined : `${JSON.stringify(server.slice(0, 64))} is not the name of a server`
+}
+
+function firstOptionProblem(kind: NasShare['kind'], options: readonly string[]): string | undefined {
+  for (const option of options) {
+    const wrong = optionProblem(kind, option)
+    if (wrong !== undefined) return wrong
+  }
+  return undefined
 }
 
 /** Who may use the files is decided here: an SMB server has one user for all of them. */

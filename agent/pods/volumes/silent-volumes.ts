@@ -10,7 +10,7 @@ import { restartPolicyFor } from '../record/pod-containers.ts'
 import type { PodEvent } from '../record/pod-events.ts'
 import { isOver, onVolumeReplaced } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
-import type { VolumeStore } from './volume-store.ts'
+import type { VolumeSilence, VolumeStore } from './volume-store.ts'
 import { isClaim } from './wanted-claims.ts'
 
 export type SilentVolumesNeeds = {
@@ -34,24 +34,25 @@ export function silentVolumes(needs: SilentVolumesNeeds): { run(signal: AbortSig
     const found = new Set<string>()
     const replaced: MountedVolume[] = []
     for (const volume of mountedVolumes(records)) {
-      const { pod, uid, name, path } = volume
       if (signal.aborted) return
-      const key = `${uid}/${name}`
-      const placed = path ?? (await volumes.placedAt(uid, name))
-      const silence = placed === undefined ? undefined : await volumes.silence(placed)
-      const why = silence?.why
+      const silence = await silenceOf(volume)
+      if (silence !== undefined) found.add(keyOf(volume))
       if (silence?.isReplaced) replaced.push(volume)
-      const wasSilent = silent.has(key)
-      if (why !== undefined) found.add(key)
-      if (why !== undefined && !wasSilent) {
-        recordEvent(pod, { type: 'Warning', reason: 'VolumeNotResponding', message: `volume "${name}": ${why}` })
-      } else if (why === undefined && wasSilent) {
-        recordEvent(pod, { type: 'Normal', reason: 'VolumeResponding', message: `volume "${name}" answers again` })
-      }
+      recordChange(volume, silence?.why)
     }
     silent = found
     // After all were checked: the first container that starts mounts it again for all pods.
     for (const volume of replaced) startAgain(volume)
+  }
+
+  const recordChange = (volume: MountedVolume, why: string | undefined) => {
+    const event = changeOfSilence(volume.name, { was: silent.has(keyOf(volume)), why })
+    if (event !== undefined) recordEvent(volume.pod, event)
+  }
+
+  const silenceOf = async ({ uid, name, path }: MountedVolume): Promise<VolumeSilence | undefined> => {
+    const placed = path ?? (await volumes.placedAt(uid, name))
+    return placed === undefined ? undefined : await volumes.silence(placed)
   }
 
   const startAgain = ({ pod, uid, name }: MountedVolume) => {
@@ -69,6 +70,21 @@ export function silentVolumes(needs: SilentVolumesNeeds): { run(signal: AbortSig
       }
     },
   }
+}
+
+function keyOf({ uid, name }: MountedVolume): string {
+  return `${uid}/${name}`
+}
+
+/** `why`: it does not answer now. */
+function changeOfSilence(
+  volume: string,
+  { was, why }: { readonly was: boolean; readonly why: string | undefined },
+): PodEvent | undefined {
+  if (was === (why !== undefined)) return undefined
+  return why === undefined
+    ? { type: 'Normal', reason: 'VolumeResponding', message: `volume "${volume}" answers again` }
+    : { type: 'Warning', reason: 'VolumeNotResponding', message: `volume "${volume}": ${why}` }
 }
 
 /** The ids of its running containers that have the volume, and may start again. */

@@ -73,9 +73,8 @@ function orderFollower({ trash, moves, stores, clock, log }: VolumeOrdersNeeds) 
     return after
   }
 
-  const follow = async (order: NodeVolumeOrder, from: string, judged: StoreTrust): Promise<string | undefined> => {
-    const reason = distrust(judged, from)
-    if (reason !== undefined) return reason
+  /** Why it is refused; undefined: it is done. */
+  const discard = async (order: NodeVolumeOrder): Promise<string | undefined> => {
     try {
       await trash.discard(order)
       const { volume, claim, pool, share } = order
@@ -87,6 +86,22 @@ function orderFollower({ trash, moves, stores, clock, log }: VolumeOrdersNeeds) 
     }
   }
 
+  const remember = ({ uid, volume }: NodeVolumeOrder, refusal: string | undefined) => {
+    if (refusal === undefined) {
+      finished.add(uid)
+      refusals.delete(uid)
+      return
+    }
+    if (refusals.get(uid) !== refusal) log.warn('An order for a volume is refused', { volume, reason: refusal })
+    refusals.set(uid, refusal)
+  }
+
+  const forgetAllBut = (orders: readonly NodeVolumeOrder[]) => {
+    const wanted = new Set(orders.map(({ uid }) => uid))
+    for (const uid of finished) if (!wanted.has(uid)) finished.delete(uid)
+    for (const uid of refusals.keys()) if (!wanted.has(uid)) refusals.delete(uid)
+  }
+
   const isWaiting = () => refusals.size > 0 || moving.some(({ waits }) => waits !== undefined)
 
   return {
@@ -96,24 +111,18 @@ function orderFollower({ trash, moves, stores, clock, log }: VolumeOrdersNeeds) 
       message: VolumesMessage | undefined,
       isCurrent: () => boolean,
     ): Promise<boolean> {
-      let isDone = false
       trust = await renewTrust(store)
-      const wanted = new Set(message?.orders.map(({ uid }) => uid))
-      for (const uid of finished) if (!wanted.has(uid)) finished.delete(uid)
-      for (const uid of refusals.keys()) if (!wanted.has(uid)) refusals.delete(uid)
-      const all = message?.orders ?? []
-      const isObeyed = message !== undefined && distrust(trust, message.store) === undefined
-      moving = await moves.follow(isObeyed ? all.filter(isOfMove) : [])
-      for (const order of all.filter((one) => !isOfMove(one))) {
-        if (message === undefined || !isCurrent()) break
+      forgetAllBut(message?.orders ?? [])
+      const mistrusted = message && distrust(trust, message.store)
+      const orders = message?.orders ?? []
+      moving = await moves.follow(mistrusted === undefined ? orders.filter(isOfMove) : [])
+      let isDone = false
+      for (const order of orders.filter((one) => !isOfMove(one))) {
+        if (!isCurrent()) break
         if (finished.has(order.uid)) continue
-        const reason = await follow(order, message.store, trust)
-        if (reason === undefined) finished.add(order.uid)
-        else if (refusals.get(order.uid) !== reason)
-          log.warn('An order for a volume is refused', { volume: order.volume, reason })
-        if (reason === undefined) refusals.delete(order.uid)
-        else refusals.set(order.uid, reason)
-        isDone ||= reason === undefined
+        const refusal = mistrusted ?? (await discard(order))
+        remember(order, refusal)
+        isDone ||= refusal === undefined
       }
       return isDone
     },
@@ -184,20 +193,23 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
   const run = async (signal: AbortSignal): Promise<void> => {
     let agedMs = clock.monotonicMs()
     let measuredMs = Number.NEGATIVE_INFINITY
+    const round = async () => {
+      const current = message
+      // What an order has moved to the trash is reported with it: a person may want it back.
+      const isDone = await follower.follow(store, current, () => message === current)
+      const nowMs = clock.monotonicMs()
+      if (isDone || nowMs - measuredMs >= roundMs) {
+        measuredMs = nowMs
+        await measure()
+        const elapsedMs = nowMs - agedMs >= ageMs ? nowMs - agedMs : 0
+        await trash.age(elapsedMs, signal)
+        if (elapsedMs > 0) agedMs = nowMs
+      }
+      report()
+    }
     while (!signal.aborted) {
       try {
-        const current = message
-        // What an order has moved to the trash is reported with it: a person may want it back.
-        const isDone = await follower.follow(store, current, () => message === current)
-        const nowMs = clock.monotonicMs()
-        if (isDone || nowMs - measuredMs >= roundMs) {
-          measuredMs = nowMs
-          await measure()
-          const elapsedMs = nowMs - agedMs >= ageMs ? nowMs - agedMs : 0
-          await trash.age(elapsedMs, signal)
-          if (elapsedMs > 0) agedMs = nowMs
-        }
-        report()
+        await round()
       } catch (error) {
         if (!signal.aborted) log.warn('Orders for volumes are not followed now', { error })
       }

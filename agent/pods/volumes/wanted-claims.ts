@@ -1,16 +1,14 @@
 /** The claim of a pod's volume → the volume that it is bound to, or why it cannot be mounted, in the kubelet's words. Pure. */
 import type { Pod, Volume } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
-import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
+import type { NodeClaim, NodeCsiVolume, NodeVolume } from '../../../api/storage/node-claim.ts'
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import type { NasShare } from '../../../api/storage/shares.ts'
 import { csiMountOf, type InlineSources, inlineCsiMount } from './csi/wanted-csi.ts'
 import { type MountedShare, shareUser } from './share-mount.ts'
-import { setUpFailed, type VolumeResult, type WantedVolume } from './volume-store.ts'
+import { type ClaimVolume, setUpFailed, type VolumeResult, type WantedVolume } from './volume-store.ts'
 
 export const inUseElsewhere = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod'
-
-const noMapper = 'MapVolume.FindMapperPluginBySpec failed to find BlockVolumeMapper plugin'
 
 export function isClaim({ persistentVolumeClaim, ephemeral }: Volume): boolean {
   return persistentVolumeClaim !== undefined || ephemeral !== undefined
@@ -99,62 +97,101 @@ function claimOf({ metadata, spec }: Pod, volume: Volume, claims: readonly NodeC
   return { name, namespace, isEphemeral, found: claims.find((one) => one.name === name && one.namespace === namespace) }
 }
 
+/** A bound claim in a pod, and what the ways to mount it have in common. */
+type BoundClaim = Pick<InlineSources, 'secrets' | 'tokens'> & {
+  readonly pod: Pod
+  readonly volume: NodeVolume
+  readonly head: Pick<ClaimVolume, 'uid' | 'volume' | 'type' | 'claim' | 'claimUID' | 'isForOnePod' | 'isBlock'> & {
+    readonly name: string
+    readonly kind: 'claim'
+  }
+  /** The pod asks for it. */
+  readonly isReadOnly: boolean
+  /** It is for one pod alone, and another one has it. */
+  readonly isHeld: boolean
+}
+
 function wantedVolumeOf(
   pod: Pod,
   { name, persistentVolumeClaim }: Volume,
-  found: Pick<InlineSources, 'secrets' | 'tokens'> & { readonly claim: NodeClaim; readonly volume: NodeVolume },
+  { claim, volume, ...sources }: ClaimSources & { readonly claim: NodeClaim; readonly volume: NodeVolume },
 ): VolumeResult<WantedVolume> {
-  const { volume, secrets, tokens } = found
-  const { pod: holder, accessModes = [], ...claim } = found.claim
-  const { source, path, type = '', mountOptions = [], elsewhere } = volume
-  const failed = (step: string, message: string) => notDone(volume.name, { step, message })
   const isBlock = volume.volumeMode === 'Block'
-  if (elsewhere) {
-    return failed(`${isBlock ? 'MapVolume' : 'MountVolume'}.NodeAffinity check failed`, 'no matching NodeSelectorTerms')
+  if (volume.elsewhere) {
+    const step = `${isBlock ? 'MapVolume' : 'MountVolume'}.NodeAffinity check failed`
+    return notDone(volume.name, { step, message: 'no matching NodeSelectorTerms' })
   }
-  const head = {
-    ...{ name, kind: 'claim' as const, uid: volume.uid, volume: volume.name, type },
-    ...{ claim: `${claim.namespace}/${claim.name}`, claimUID: claim.uid },
-    isForOnePod: accessModes.includes('ReadWriteOncePod'),
-    ...(isBlock && { isBlock }),
+  const bound: BoundClaim = {
+    ...{ ...sources, pod, volume },
+    head: {
+      ...{ name, kind: 'claim', uid: volume.uid, volume: volume.name, type: volume.type ?? '' },
+      ...{ claim: `${claim.namespace}/${claim.name}`, claimUID: claim.uid },
+      isForOnePod: claim.accessModes?.includes('ReadWriteOncePod') === true,
+      ...(isBlock && { isBlock }),
+    },
+    isReadOnly: persistentVolumeClaim?.readOnly === true,
+    isHeld: claim.pod !== undefined && claim.pod !== pod.metadata.uid,
   }
-  const isHeld = holder !== undefined && holder !== pod.metadata.uid
-  if (volume.share !== undefined) {
-    if (isBlock) return failed(noMapper, 'Volume plugin is nil.')
-    if (isHeld) return failed(setUpFailed, inUseElsewhere)
-    const share = withUser(volume.share, secrets, pod.spec.securityContext?.fsGroup)
-    if ('ok' in share) return failed(setUpFailed, share.message)
-    return { ok: true, value: { ...head, source: 'share', path: '', share } }
-  }
-  if (volume.csi !== undefined) {
-    if (isHeld) return failed(setUpFailed, inUseElsewhere)
-    const isReadOnly = persistentVolumeClaim?.readOnly === true
-    const found = csiMountOf(pod, { volume, csi: volume.csi, isReadOnly, secrets, ...(tokens && { tokens }) })
-    if ('message' in found) return notDone(volume.name, found)
-    return { ok: true, value: { ...head, source: 'csi', path: '', ...found } }
-  }
-  if (source === 'other' || path === undefined) return failed(setUpFailed, 'no volume plugin matched')
-  if (isBlock) {
-    if (source !== 'local') return failed(noMapper, 'Volume plugin is nil.')
-    if (isHeld) return failed(setUpFailed, inUseElsewhere)
-    return { ok: true, value: { ...head, source, path } }
-  }
+  const { share, csi, source, path } = volume
+  if (share !== undefined) return shareOf(bound, share)
+  if (csi !== undefined) return csiVolumeOf(bound, csi)
+  if (source === 'other' || path === undefined) return noSetUp(bound, 'no volume plugin matched')
+  return isBlock ? deviceOf(bound, { source, path }) : folderOf(bound, { source, path })
+}
+
+function noSetUp({ volume }: BoundClaim, message: string): VolumeResult<never> {
+  return notDone(volume.name, { step: setUpFailed, message })
+}
+
+function noMapper({ volume }: BoundClaim): VolumeResult<never> {
+  const step = 'MapVolume.FindMapperPluginBySpec failed to find BlockVolumeMapper plugin'
+  return notDone(volume.name, { step, message: 'Volume plugin is nil.' })
+}
+
+function shareOf(bound: BoundClaim, nas: NasShare): VolumeResult<WantedVolume> {
+  if (bound.head.isBlock) return noMapper(bound)
+  if (bound.isHeld) return noSetUp(bound, inUseElsewhere)
+  const share = withUser(nas, bound.secrets, bound.pod.spec.securityContext?.fsGroup)
+  if ('ok' in share) return noSetUp(bound, share.message)
+  return { ok: true, value: { ...bound.head, source: 'share', path: '', share } }
+}
+
+function csiVolumeOf(bound: BoundClaim, csi: NodeCsiVolume): VolumeResult<WantedVolume> {
+  const { pod, volume, head, isReadOnly, secrets, tokens } = bound
+  if (bound.isHeld) return noSetUp(bound, inUseElsewhere)
+  const mount = csiMountOf(pod, { volume, csi, isReadOnly, secrets, ...(tokens && { tokens }) })
+  if ('message' in mount) return notDone(volume.name, mount)
+  return { ok: true, value: { ...head, source: 'csi', path: '', ...mount } }
+}
+
+/** A path of this machine. */
+type PathOfVolume = { readonly source: 'hostPath' | 'local'; readonly path: string }
+
+function deviceOf(bound: BoundClaim, { source, path }: PathOfVolume): VolumeResult<WantedVolume> {
+  if (source !== 'local') return noMapper(bound)
+  if (bound.isHeld) return noSetUp(bound, inUseElsewhere)
+  return { ok: true, value: { ...bound.head, source, path } }
+}
+
+function folderOf(bound: BoundClaim, { source, path }: PathOfVolume): VolumeResult<WantedVolume> {
+  const { volume, head } = bound
+  const { mountOptions = [], pool, hasData } = volume
   const options = mountOptions.filter((option) => source === 'hostPath' || !['ro', 'rw', 'defaults'].includes(option))
   if (options.length > 0) {
-    const refused = 'Mount options are not supported for this volume type'
-    return failed('MountVolume.MountOptionSupport check failed', `${refused}: ${options.join(',')}`)
+    const message = `Mount options are not supported for this volume type: ${options.join(',')}`
+    return notDone(volume.name, { step: 'MountVolume.MountOptionSupport check failed', message })
   }
-  if (isHeld) return failed(setUpFailed, inUseElsewhere)
-  const { fsGroup, fsGroupChangePolicy } = pod.spec.securityContext ?? {}
-  const isReadOnly = persistentVolumeClaim?.readOnly === true || mountOptions.includes('ro')
+  if (bound.isHeld) return noSetUp(bound, inUseElsewhere)
+  const { fsGroup, fsGroupChangePolicy } = bound.pod.spec.securityContext ?? {}
+  const isReadOnly = bound.isReadOnly || mountOptions.includes('ro')
   // Not those of a hostPath, which belongs to the machine (hostPath.GetAttributes in pkg/volume/hostpath).
   const isOwned = source === 'local' && fsGroup !== undefined && !isReadOnly
   return {
     ok: true,
     value: {
       ...{ ...head, source, path },
-      ...(volume.pool !== undefined && { pool: volume.pool }),
-      ...(volume.hasData && { hasData: true }),
+      ...(pool !== undefined && { pool }),
+      ...(hasData && { hasData: true }),
       ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }),
     },
   }

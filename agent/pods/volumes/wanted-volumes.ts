@@ -30,44 +30,62 @@ const defaultFileMode = 0o644
 const groupMay = 0o440
 
 export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): VolumeResult<WantedVolume> {
-  const { name, emptyDir, hostPath, configMap, secret, downwardAPI, projected, csi, nfs } = volume
+  const { name, emptyDir, hostPath, csi, nfs } = volume
   if (isClaim(volume)) return wantedClaim(pod, volume, sources)
   if (nfs !== undefined) return wantedShare(pod, name, nfs)
-  const group = pod.spec.securityContext?.fsGroup
-  const owned = group === undefined ? {} : { group }
   if (emptyDir !== undefined) {
     const memory = emptyDir.medium === 'Memory'
     const sizeBytes = memory ? memorySize(pod, emptyDir.sizeLimit) : undefined
-    return { ok: true, value: { name, kind: 'emptyDir', memory, ...(sizeBytes && { sizeBytes }), ...owned } }
+    return { ok: true, value: { name, kind: 'emptyDir', memory, ...(sizeBytes && { sizeBytes }), ...groupOf(pod) } }
   }
   if (hostPath !== undefined) {
     return { ok: true, value: { name, kind: 'hostPath', path: hostPath.path, type: hostPath.type ?? '' } }
   }
   if (csi !== undefined) return wantedInline(pod, name, { inline: csi, sources })
-  const parts: Found<readonly VolumeFile[]>[] = []
+  const parts = partsOf(pod, volume, sources)
+  return parts === undefined
+    ? { ok: false, message: 'this kind of volume is not supported' }
+    : wantedFiles(pod, name, parts)
+}
+
+function groupOf({ spec }: Pod): { readonly group?: number } {
+  const group = spec.securityContext?.fsGroup
+  return group === undefined ? {} : { group }
+}
+
+type Part = Found<readonly VolumeFile[]>
+
+/** The files of a volume, by the objects that they come from; undefined: the volume is not made of files. */
+function partsOf(pod: Pod, volume: Volume, sources: VolumeSources): readonly Part[] | undefined {
+  const { configMap, secret, downwardAPI, projected } = volume
   const { defaultMode = defaultFileMode } = configMap ?? secret ?? downwardAPI ?? projected ?? {}
-  if (configMap !== undefined) parts.push(mapFiles(pod, configMap, sources, defaultMode))
+  if (configMap !== undefined) return [mapFiles(pod, configMap, sources, defaultMode)]
   if (secret !== undefined)
-    parts.push(secretFiles(pod, { ...secret, name: secret.secretName ?? '' }, sources, defaultMode))
-  if (downwardAPI !== undefined) parts.push(downwardFiles(pod, downwardAPI.items, sources, defaultMode))
-  for (const source of projected?.sources ?? []) {
-    if (source.configMap !== undefined) parts.push(mapFiles(pod, source.configMap, sources, defaultMode))
-    else if (source.secret !== undefined) parts.push(secretFiles(pod, source.secret, sources, defaultMode))
-    else if (source.downwardAPI !== undefined)
-      parts.push(downwardFiles(pod, source.downwardAPI.items, sources, defaultMode))
-    else if (source.serviceAccountToken !== undefined)
-      parts.push(tokenFile(pod, source.serviceAccountToken, sources, defaultMode))
-    else parts.push({ missing: 'this kind of projected source is not supported' })
-  }
-  if (parts.length === 0 && projected === undefined)
-    return { ok: false, message: 'this kind of volume is not supported' }
+    return [secretFiles(pod, { ...secret, name: secret.secretName ?? '' }, sources, defaultMode)]
+  if (downwardAPI !== undefined) return [downwardFiles(pod, downwardAPI.items, sources, defaultMode)]
+  return projected && (projected.sources ?? []).map((source) => projectedFiles(pod, source, sources, defaultMode))
+}
+
+type ProjectedSource = NonNullable<NonNullable<Volume['projected']>['sources']>[number]
+
+function projectedFiles(pod: Pod, source: ProjectedSource, sources: VolumeSources, defaultMode: number): Part {
+  const { configMap, secret, downwardAPI, serviceAccountToken } = source
+  if (configMap !== undefined) return mapFiles(pod, configMap, sources, defaultMode)
+  if (secret !== undefined) return secretFiles(pod, secret, sources, defaultMode)
+  if (downwardAPI !== undefined) return downwardFiles(pod, downwardAPI.items, sources, defaultMode)
+  if (serviceAccountToken !== undefined) return tokenFile(pod, serviceAccountToken, sources, defaultMode)
+  return { missing: 'this kind of projected source is not supported' }
+}
+
+function wantedFiles(pod: Pod, name: string, parts: readonly Part[]): VolumeResult<WantedVolume> {
   const missing = parts.flatMap((part) => ('missing' in part ? [part.missing] : []))
   if (missing.length > 0) return { ok: false, message: missing.join('; ') }
   const files = parts.flatMap((part) => ('missing' in part ? [] : (part.value ?? [])))
   const unsafe = files.find(({ path }) => !isInside(path))
   if (unsafe !== undefined)
     return { ok: false, message: `the path ${JSON.stringify(unsafe.path)} leads out of the volume` }
-  const readable = (file: VolumeFile) => (group === undefined ? file : { ...file, mode: file.mode | groupMay })
+  const owned = groupOf(pod)
+  const readable = (file: VolumeFile) => (owned.group === undefined ? file : { ...file, mode: file.mode | groupMay })
   // Where two files have one path, the later one counts.
   const byPath = new Map(files.map((file) => [file.path, readable(file)]))
   return { ok: true, value: { name, kind: 'files', files: [...byPath.values()], ...owned } }
@@ -91,12 +109,12 @@ function memorySize({ spec }: Pod, sizeLimit: string | number | undefined): numb
 type Item = { readonly key: string; readonly path: string; readonly mode?: number }
 type Named = { readonly name?: string; readonly items?: readonly Item[]; readonly optional?: boolean }
 
-function mapFiles(pod: Pod, named: Named, sources: NamedSources, defaultMode: number): Found<readonly VolumeFile[]> {
+function mapFiles(pod: Pod, named: Named, sources: NamedSources, defaultMode: number): Part {
   const absent = (key: string) => `configmap references non-existent config key: ${key}`
   return filesOf(configMapContents(pod, sources, named), named, defaultMode, absent)
 }
 
-function secretFiles(pod: Pod, named: Named, sources: NamedSources, defaultMode: number): Found<readonly VolumeFile[]> {
+function secretFiles(pod: Pod, named: Named, sources: NamedSources, defaultMode: number): Part {
   const absent = (key: string) => `references non-existent secret key: ${key}`
   return filesOf(secretContents(pod, sources, named), named, defaultMode, absent)
 }
@@ -106,7 +124,7 @@ function filesOf(
   { items = [], optional = false }: Named,
   defaultMode: number,
   absent: (key: string) => string,
-): Found<readonly VolumeFile[]> {
+): Part {
   if ('missing' in contents) return contents
   const data: Contents = contents.value ?? new Map()
   if (items.length === 0) {
@@ -127,7 +145,7 @@ function tokenFile(
   { path, ...token }: TokenProjection & { readonly path: string },
   { tokens }: VolumeSources,
   defaultMode: number,
-): Found<readonly VolumeFile[]> {
+): Part {
   const found = tokens?.get(tokenId(tokenNeed(token))) ?? { missing: 'failed to fetch token: it was not requested' }
   if ('missing' in found) return found
   const owner = onlyUser(pod)
@@ -148,7 +166,7 @@ function downwardFiles(
   items: readonly DownwardItem[] = [],
   sources: DownwardSources,
   defaultMode: number,
-): Found<readonly VolumeFile[]> {
+): Part {
   const files: VolumeFile[] = []
   for (const { path, fieldRef, resourceFieldRef, mode = defaultMode } of items) {
     const found =

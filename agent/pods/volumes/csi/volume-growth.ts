@@ -91,24 +91,25 @@ export function volumeGrowth({ api, events, clock, log }: VolumeGrowthNeeds, nod
   ): Promise<GrowthEnd> => {
     const { secrets } = volume.growth
     if ('missing' in secrets) throw new VolumeError(`Expander.NodeExpand failed: ${secrets.missing}`)
-    if (expand === undefined) {
-      if (plan.isWritten || plan.isOfOldResizer) return 'done'
-      const message = `NodeExpand is not supported by the CSI driver ${volume.driver}`
-      await failed(volume, claim, { isInfeasible: false, message })
-      throw new VolumeError(message)
-    }
+    if (expand === undefined) return await withoutExpander(volume, claim, plan)
     try {
       await expand(quantityToNumber(plan.size), secrets.texts)
     } catch (cause) {
       const failure = failureOf(cause)
       if (isFinalError(cause) && !plan.isOfOldResizer) await failed(volume, claim, failure)
-      if (isInUse(cause)) {
-        log.warn('Volume not expanded: its driver expands none that is in use', { volume: volume.volume, error: cause })
-        return 'inUse'
-      }
-      throw new VolumeError(failure.message, { cause })
+      if (!isInUse(cause)) throw new VolumeError(failure.message, { cause })
+      log.warn('Volume not expanded: its driver expands none that is in use', { volume: volume.volume, error: cause })
+      return 'inUse'
     }
     return await succeeded(volume, claim, plan)
+  }
+
+  /** The driver expands volumes in its controller only, if at all. */
+  const withoutExpander = async (volume: GrowingVolume, claim: GrowingClaim, plan: Expansion): Promise<GrowthEnd> => {
+    if (plan.isWritten || plan.isOfOldResizer) return 'done'
+    const message = `NodeExpand is not supported by the CSI driver ${volume.driver}`
+    await failed(volume, claim, { isInfeasible: false, message })
+    throw new VolumeError(message)
   }
 
   return {

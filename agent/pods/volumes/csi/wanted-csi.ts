@@ -80,28 +80,14 @@ export function csiMountOf(
   pod: Pod,
   { volume, csi, isReadOnly, secrets, tokens, isInline }: CsiFacts,
 ): Wanted | Failed {
-  const { driver, handle, fsType, attributes = {}, accessModes = [], fsGroupPolicy, publishContext = {} } = csi
+  const { driver, handle, fsType = '', attributes = {}, accessModes = [], publishContext = {} } = csi
   const isBlock = volume.volumeMode === 'Block'
-  const steps = csiSteps(isBlock)
-  if (csi.notAttached !== undefined) return { step: steps.attach, message: csi.notAttached, isQuiet: true }
-  const stageSecrets = secretTexts('NodeStageSecretRef', csi.stageSecret, secrets)
-  if ('missing' in stageSecrets) return { step: steps.stage, message: stageSecrets.missing }
-  const publishSecrets = secretTexts('NodePublishSecretRef', csi.publishSecret, secrets)
-  if ('missing' in publishSecrets) return { step: steps.publish, message: publishSecrets.missing }
-  const accountTokens = tokenAttributes(csi.tokens, tokens)
-  if ('missing' in accountTokens) {
-    // Misspelt as in Kubernetes: people search for it.
-    const failed = 'kubernetes.io/csi: mounter.SetUpAt failed to get service accoount token attributes'
-    return { step: setUpFailed, message: `${failed}: ${accountTokens.missing}` }
-  }
-  const { fsGroup, fsGroupChangePolicy } = pod.spec.securityContext ?? {}
-  const isOwned =
-    fsGroup !== undefined &&
-    !isReadOnly &&
-    !isBlock &&
-    getsGroup({ ...(fsType && { fsType }), accessModes }, fsGroupPolicy)
+  if (csi.notAttached !== undefined) return { step: csiSteps(isBlock).attach, message: csi.notAttached, isQuiet: true }
+  const confidential = confidentialTexts(csi, csiSteps(isBlock), { secrets, ...(tokens && { tokens }) })
+  if ('message' in confidential) return confidential
+  const { fsGroup } = pod.spec.securityContext ?? {}
   const mount: CsiMount = {
-    ...{ driver, handle, attributes, publishContext, fsType: fsType ?? '', readOnly: isReadOnly },
+    ...{ driver, handle, attributes, publishContext, fsType, readOnly: isReadOnly },
     ...(fsGroup !== undefined && { group: fsGroup }),
     ...(csi.attachable && { isAttachable: true }),
     ...(isBlock && { isBlock }),
@@ -111,10 +97,38 @@ export function csiMountOf(
     pod: `${pod.metadata.namespace}/${pod.metadata.name}`,
     accessMode: accessModes[0] ?? 'ReadWriteOnce',
     mountOptions: volume.mountOptions ?? [],
-    podAttributes: { ...(csi.podInfo && podInfo(pod, isInline === true)), ...accountTokens.texts },
-    ...{ stageSecrets: stageSecrets.texts, publishSecrets: publishSecrets.texts },
+    podAttributes: { ...(csi.podInfo && podInfo(pod, isInline === true)), ...confidential.tokens },
+    ...{ stageSecrets: confidential.stageSecrets, publishSecrets: confidential.publishSecrets },
   }
-  return { csi: mount, ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }) }
+  return { csi: mount, ...(isReadOnly || isBlock ? {} : ownerOf(pod, csi)) }
+}
+
+type Texts = { readonly [key: string]: string }
+type ConfidentialTexts = { readonly stageSecrets: Texts; readonly publishSecrets: Texts; readonly tokens: Texts }
+
+function confidentialTexts(
+  csi: NodeCsiVolume,
+  steps: ReturnType<typeof csiSteps>,
+  { secrets, tokens }: Pick<CsiFacts, 'secrets' | 'tokens'>,
+): ConfidentialTexts | Failed {
+  const stage = secretTexts('NodeStageSecretRef', csi.stageSecret, secrets)
+  if ('missing' in stage) return { step: steps.stage, message: stage.missing }
+  const publish = secretTexts('NodePublishSecretRef', csi.publishSecret, secrets)
+  if ('missing' in publish) return { step: steps.publish, message: publish.missing }
+  const accountTokens = tokenAttributes(csi.tokens, tokens)
+  if ('missing' in accountTokens) {
+    // Misspelt as in Kubernetes: people search for it.
+    const failed = 'kubernetes.io/csi: mounter.SetUpAt failed to get service accoount token attributes'
+    return { step: setUpFailed, message: `${failed}: ${accountTokens.missing}` }
+  }
+  return { stageSecrets: stage.texts, publishSecrets: publish.texts, tokens: accountTokens.texts }
+}
+
+/** The group that gets the files of a volume that the pod may write. */
+function ownerOf({ spec }: Pod, csi: NodeCsiVolume): Pick<ClaimVolume, 'group' | 'groupOnMismatch'> {
+  const { fsGroup: group, fsGroupChangePolicy } = spec.securityContext ?? {}
+  if (group === undefined || !getsGroup(csi, csi.fsGroupPolicy)) return {}
+  return { group, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }
 }
 
 function growthOf(csi: NodeCsiVolume, secrets: readonly Secret[]): Pick<CsiGrowth, 'isAwaited' | 'secrets'> {
@@ -125,7 +139,7 @@ function secretTexts(
   field: string,
   reference: Named | undefined,
   secrets: readonly Secret[],
-): { readonly texts: { readonly [key: string]: string } } | { readonly missing: string } {
+): { readonly texts: Texts } | { readonly missing: string } {
   if (reference === undefined) return { texts: {} }
   const { namespace, name } = reference
   const found = secrets.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
