@@ -26,19 +26,33 @@ export function networkPath(name: string, findings: PathFindings): NetworkPath |
   const plain = name.toLowerCase().replace(/\.$/, '')
   const address = isIPv4(plain) ? plain : canonicalIPv6(plain)
   if (address !== undefined) return pathToAddress(address, findings)
-  const { message, services } = findings
-  const node = message.nodes.find((one) => one.name === plain)
+  const { message } = findings
   for (const candidate of candidates(plain, message.clusterDomain)) {
-    const question = zoneQuestion(candidate, message.clusterDomain)
-    if (question?.of === 'pod') return { ...pathToAddress(question.address, findings), name }
-    if (question?.of === 'node' && message.nodes.some((one) => one.name === question.node))
-      return { ...pathToNode(question.node, findings), name }
-    if (question?.of !== 'service' && question?.of !== 'endpoint') continue
-    const service = services.find((one) => one.namespace === question.namespace && one.name === question.service)
-    if (service === undefined) continue
-    return pathToService(name, service, question.of === 'endpoint' ? question.endpoint : undefined, findings)
+    const path = pathToName(candidate, findings)
+    if (path !== undefined) return { ...path, name }
   }
+  const node = message.nodes.find((one) => one.name === plain)
   return node && { ...pathToNode(node.name, findings), name }
+}
+
+/** `dnsName` is complete: no search domain is added. */
+function pathToName(dnsName: string, findings: PathFindings): NetworkPath | undefined {
+  const { message, services } = findings
+  const question = zoneQuestion(dnsName, message.clusterDomain)
+  switch (question?.of) {
+    case 'pod':
+      return pathToAddress(question.address, findings)
+    case 'node':
+      return message.nodes.some((one) => one.name === question.node) ? pathToNode(question.node, findings) : undefined
+    case 'service':
+    case 'endpoint': {
+      const service = services.find((one) => one.namespace === question.namespace && one.name === question.service)
+      const endpoint = question.of === 'endpoint' ? question.endpoint : undefined
+      return service && pathToService(dnsName, service, endpoint, findings)
+    }
+    default:
+      return undefined
+  }
 }
 
 /** Names of DNS, complete, in the order of the search domains of a pod of `default`. */

@@ -196,17 +196,28 @@ async function* read(folder: FileHandle, dev: number, sum: Counter, folders: str
       const all = await Promise.all(
         some.map(({ name }) => lstat(entryOf(folder, name)).catch((error) => sum.missed(name, error))),
       )
-      for (const [index, found] of all.entries()) {
-        if (found === undefined || found.dev !== dev) continue
-        while (sum.isSpent()) yield
-        sum.add(found)
-        if (found.isDirectory() && sum.mayEnter()) folders.push(some[index]?.name ?? '')
-      }
+      yield* count(some, all, dev, sum, folders)
     }
   } catch (error) {
     sum.missed('a folder', error)
   } finally {
     await entries.close()
+  }
+}
+
+/** Entries of another file system are not counted. */
+function* count(
+  entries: readonly { readonly name: string }[],
+  stats: readonly (Stats | undefined)[],
+  dev: number,
+  sum: Counter,
+  folders: string[],
+): Generator<void, void, void> {
+  for (const [index, found] of stats.entries()) {
+    if (found === undefined || found.dev !== dev) continue
+    while (sum.isSpent()) yield
+    sum.add(found)
+    if (found.isDirectory() && sum.mayEnter()) folders.push(entries[index]?.name ?? '')
   }
 }
 

@@ -132,22 +132,19 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 
     async runSandbox(options) {
       if (options.handler !== undefined) await refuseUnknownRuntime(answers, options.handler)
-      const on = options.podCIDR === undefined ? undefined : await network.ensure(options.podCIDR)
-      const isRouted = on !== undefined && on.mode !== 'node'
-      if (isRouted) {
-        refuseIPv6Ports(options, on.mode === 'dual')
-        await prepared()
-        await closeIPv6(on.bridge)
-      }
       const { ip: _ip, ipv6: _ipv6, ...anyAddress } = options
-      const started = (wanted: SandboxOptions) => startSandbox(wanted, on)
-      const addresses = isRouted ? lastAddresses(options, on.ipv6CIDR) : undefined
-      if (addresses === undefined) return await started(anyAddress)
+      const on = options.podCIDR === undefined ? undefined : await network.ensure(options.podCIDR)
+      if (on === undefined || on.mode === 'node') return await startSandbox(anyAddress, on)
+      refuseIPv6Ports(options, on.mode === 'dual')
+      await prepared()
+      await closeIPv6(on.bridge)
+      const addresses = lastAddresses(options, on.ipv6CIDR)
+      if (addresses === undefined) return await startSandbox(anyAddress, on)
       try {
-        return await started({ ...anyAddress, ...addresses })
+        return await startSandbox({ ...anyAddress, ...addresses }, on)
       } catch (error) {
         if (isUnreachable(error)) throw error
-        return await started(anyAddress)
+        return await startSandbox(anyAddress, on)
       }
     },
 

@@ -141,8 +141,7 @@ function keptTree<S extends JsonShape>(shape: S) {
       }
       if (value === undefined) return
       keep(typeof value === 'string' ? value.length : 0)
-      const isOfType = typeof value === 'string' || typeof value === (wanted === 'flag' ? 'boolean' : 'number')
-      if (isOfType) put(value)
+      if (isOfType(wanted, value)) put(value)
     },
     taken() {
       const values = ended
@@ -150,6 +149,11 @@ function keptTree<S extends JsonShape>(shape: S) {
       return values
     },
   }
+}
+
+/** A scalar of another type, such as null, is left out. */
+function isOfType(wanted: Wanted, value: string | number | boolean): boolean {
+  return typeof value === 'string' || typeof value === (wanted === 'flag' ? 'boolean' : 'number')
 }
 
 /** Reads one value after the other, as Docker's streams have them. */
@@ -189,16 +193,12 @@ export function jsonReader<S extends JsonShape>(shape: S): JsonReader<S> {
     isEscaped = false
     for (;;) {
       const found = indexOfByte.call(piece, quote, from)
-      const last = found < 0 ? piece.length : found
-      let slashes = 0
-      while (last - slashes > from && piece[last - slashes - 1] === backslash) slashes++
-      const isEnd = slashes % 2 === 0
       if (found < 0) {
-        isEscaped = !isEnd
+        isEscaped = isEscapedAt(piece, from, piece.length)
         holdOn(piece.subarray(at))
         return piece.length
       }
-      if (isEnd) {
+      if (!isEscapedAt(piece, from, found)) {
         end(piece, at, found)
         return found + 1
       }
@@ -235,6 +235,13 @@ export function jsonReader<S extends JsonShape>(shape: S): JsonReader<S> {
       return tree.taken()
     },
   }
+}
+
+/** An odd number of backslashes ends before `at`; those before `from` are not counted. */
+function isEscapedAt(piece: Buffer, from: number, at: number): boolean {
+  let first = at
+  while (first > from && piece[first - 1] === backslash) first--
+  return (at - first) % 2 === 1
 }
 
 function mostBytes(wanted: Wanted): number {

@@ -61,15 +61,17 @@ export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): (
     return resolved
   }
 
-  let last: { readonly ips: readonly string[]; readonly network: string; readonly chosenMs: number } | undefined
+  let last: ChosenAddresses | undefined
+
+  const isValid = async ({ ips, network, chosenMs }: ChosenAddresses, networkNow: string, nowMs: number) =>
+    network === networkNow && nowMs - chosenMs < chosenForMs && (await Promise.all(ips.map(isOwn))).every(Boolean)
 
   return async () => {
     const ofIPv6 = textOf(join(root, 'proc/net/if_inet6')) ?? ''
     const isDual = withIPv6() && nodeIPs.length === 0
     const network = [textOf(join(root, 'proc/net/route')) ?? '', ofIPv6, isDual].join('\n')
     const nowMs = clock.monotonicMs()
-    const isRecent = last?.network === network && nowMs - last.chosenMs < chosenForMs
-    if (last === undefined || !isRecent || !(await Promise.all(last.ips.map(isOwn))).every(Boolean)) {
+    if (last === undefined || !(await isValid(last, network, nowMs))) {
       const found = interfaces()
       const chosen = chooseNodeIP({
         nodeIPs,
@@ -89,6 +91,9 @@ export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): (
     return nodeAddresses(last.ips, hostname)
   }
 }
+
+/** `network`: the routes and addresses of the machine at that time. */
+type ChosenAddresses = { readonly ips: readonly string[]; readonly network: string; readonly chosenMs: number }
 
 function machineInterfaces(): readonly Interface[] {
   return Object.entries(networkInterfaces()).map(([name, addresses = []]) => ({

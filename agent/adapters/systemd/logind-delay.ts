@@ -45,19 +45,27 @@ export function logindDelay({ root, bus, delayMs }: DelayNeeds) {
     async ask(wantedMs: number | undefined): Promise<GrantedDelay> {
       const before = await delayMs()
       const own = await readFile(path, 'utf8').catch(() => undefined)
-      const text = wantedMs === undefined ? undefined : dropIn(wantedMs)
-      const reaches = (ms: number) => wantedMs === undefined || ms >= wantedMs
-      const isGranted = reaches(before)
+      const text = dropIn(wantedMs)
+      const isGranted = reaches(before, wantedMs)
       if (isGranted && (own === undefined || own === text)) return { grantedMs: before, because: undefined }
       if (own === text && refused === wantedMs) return { grantedMs: before, because: await lastWord(root) }
       if (own !== text && !(await put(path, text))) {
         return { grantedMs: before, because: `/${ownDropIn} cannot be written` }
       }
-      const grantedMs = await apply((ms) => (isGranted ? ms !== before : reaches(ms)))
-      refused = reaches(grantedMs) ? undefined : wantedMs
+      const grantedMs = await apply((ms) => isApplied(ms, before, wantedMs))
+      refused = reaches(grantedMs, wantedMs) ? undefined : wantedMs
       return { grantedMs, because: refused === undefined ? undefined : await lastWord(root) }
     },
   }
+}
+
+function reaches(ms: number, wantedMs: number | undefined): boolean {
+  return wantedMs === undefined || ms >= wantedMs
+}
+
+/** Where the delay was long enough before, any change of it shows that the file was read. */
+function isApplied(ms: number, before: number, wantedMs: number | undefined): boolean {
+  return reaches(before, wantedMs) ? ms !== before : reaches(ms, wantedMs)
 }
 
 async function write(path: string, text: string): Promise<void> {
@@ -65,7 +73,9 @@ async function write(path: string, text: string): Promise<void> {
   await replaceFile(path, text, 0o644)
 }
 
-function dropIn(ms: number): string {
+/** undefined: no file is wanted. */
+function dropIn(ms: number | undefined): string | undefined {
+  if (ms === undefined) return undefined
   return [
     '# Written by bramble-agent, for shutdownGracePeriod in its configuration; rewritten at its start.',
     '[Login]',

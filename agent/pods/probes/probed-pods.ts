@@ -80,6 +80,13 @@ export function probedPods(clock: Clock, date: TrustedTime): ProbedPods {
   const startedAtMs = new Map<string, number>()
   const bornMs = clock.monotonicMs()
 
+  const rememberStart = (found: RuntimeContainer) => {
+    const { id, startedAt } = found
+    if (startedAtMs.has(id) || !isRunning(found) || startedAt === undefined) return
+    // While the date is unknown it counts as started now.
+    startedAtMs.set(id, clock.monotonicMs() - (elapsedMs(startedAt, date, true) ?? 0))
+  }
+
   const isStarted = (podUID: string, container: Container, id: string) => {
     const startup = pods
       .get(podUID)
@@ -101,11 +108,7 @@ export function probedPods(clock: Clock, date: TrustedTime): ProbedPods {
       const newest = new Map([...histories].flatMap(([name, [first]]) => (first === undefined ? [] : [[name, first]])))
       const ids = new Set(probed.containers.map(({ id }) => id))
       for (const { id } of before?.containers ?? []) if (!ids.has(id)) startedAtMs.delete(id)
-      for (const one of newest.values()) {
-        if (startedAtMs.has(one.id) || !isRunning(one) || one.startedAt === undefined) continue
-        // While the date is unknown it counts as started now.
-        startedAtMs.set(one.id, clock.monotonicMs() - (elapsedMs(one.startedAt, date, true) ?? 0))
-      }
+      for (const one of newest.values()) rememberStart(one)
       pods.set(podUID, { ...probed, workers, newest })
       return workers.flatMap((worker): [Worker, RuntimeContainer][] => {
         const found = newest.get(worker.container.name)

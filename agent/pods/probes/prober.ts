@@ -15,7 +15,7 @@ import { systemTime, type TrustedTime } from '../record/trusted-time.ts'
 import type { ContainerRuntime } from '../runtime/runtime.ts'
 import { type CountedProbe, countProbe } from './probe-counts.ts'
 import { afterAnswer, type ProbeState, probeTurn, rulesOf } from './probe-worker.ts'
-import { type ProbedPod, type ProbedPods, probedPods, type Worker } from './probed-pods.ts'
+import { type ProbedPod, type ProbedPods, probedPods, type WatchedPod, type Worker } from './probed-pods.ts'
 import { type NetworkProbes, type ProbeAnswer, type Target, targetOf } from './targets.ts'
 
 export type ProberNeeds = {
@@ -103,19 +103,24 @@ export function prober(needs: ProberNeeds): Prober {
     const nowMs = clock.monotonicMs()
     const isTooEarly = turn === 'wait' && dueMs > nowMs
     schedule(worker, isTooEarly ? dueMs : nowMs + rules.periodMs)
-    if (turn !== 'ask') return
-    const target = targetFor(worker, watched.podIP)
+    if (turn === 'ask') probe(worker, watched, found.id)
+  }
+
+  const probe = (worker: Worker, { pod, podIP }: WatchedPod, containerID: string) => {
+    const target = targetFor(worker, podIP)
     if (target === undefined) return
+    const rules = rulesOf(worker.probe)
+    const begunMs = clock.monotonicMs()
     worker.asking = true
     worker.isOverdue = false
-    const one: Promise<void> = runProbe(needs, target, found.id, rules.timeoutMs, stopped.signal).then((answer) => {
+    const one: Promise<void> = runProbe(needs, target, containerID, rules.timeoutMs, stopped.signal).then((answer) => {
       running.delete(one)
       worker.asking = false
       // It took longer than its period. The next one begins at once, as with the kubelet's ticker (prober/worker.go, run).
       if (worker.isOverdue) schedule(worker, clock.monotonicMs())
-      worker.counts = countProbe(worker.counts, answer.result, clock.monotonicMs() - nowMs)
-      recordFailure(needs, worker, watched.pod, answer)
-      change(worker, afterAnswer(worker.state, found.id, answer.result, rules))
+      worker.counts = countProbe(worker.counts, answer.result, clock.monotonicMs() - begunMs)
+      recordFailure(needs, worker, pod, answer)
+      change(worker, afterAnswer(worker.state, containerID, answer.result, rules))
     })
     running.add(one)
   }

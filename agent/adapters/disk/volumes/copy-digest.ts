@@ -45,31 +45,38 @@ export async function copyResult(
   try {
     for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
       signal.throwIfAborted()
-      const { handle, entries, folders } = level
-      const folder = folders.pop()
-      if (folder !== undefined) {
-        if (levels.length >= mostLevels)
-          throw new VolumeError(`the volume has folders more than ${mostLevels} levels deep: ${printedName(folder)}`)
-        const below = await openFolder(entryOf(handle, folder))
-        const isSame = (await mountOf(below)) === mount
-        add([`${level.name}/${folder}`, 'folder', ...ownership(await below.stat({ bigint: true }))])
-        if (isSame) levels.push(await levelOf(below, `${level.name}/${folder}`))
-        else await below.close()
-        continue
+      const folder = level.folders.pop()
+      if (folder !== undefined) await enter(level, folder)
+      else if (!(await readSome(level))) {
+        levels.pop()
+        await close(level)
       }
-      const read = await readEntries(entries)
-      for (const { name, isFolder } of read) {
-        if (isFolder) folders.push(name)
-        else await addEntry(level, name)
-      }
-      if (read.length > 0) continue
-      levels.pop()
-      await close(level)
     }
   } finally {
     for (const level of levels) await close(level)
   }
   return { round, files: sum.files, bytes: sum.bytes, digest: sum.digest.toString(16) }
+
+  /** What is mounted in it is not part of the volume. */
+  async function enter({ handle, name: above }: Level, folder: string): Promise<void> {
+    if (levels.length >= mostLevels)
+      throw new VolumeError(`the volume has folders more than ${mostLevels} levels deep: ${printedName(folder)}`)
+    const below = await openFolder(entryOf(handle, folder))
+    const isSame = (await mountOf(below)) === mount
+    add([`${above}/${folder}`, 'folder', ...ownership(await below.stat({ bigint: true }))])
+    if (isSame) levels.push(await levelOf(below, `${above}/${folder}`))
+    else await below.close()
+  }
+
+  /** Resolves with false when all entries of the folder were read. */
+  async function readSome(level: Level): Promise<boolean> {
+    const read = await readEntries(level.entries)
+    for (const { name, isFolder } of read) {
+      if (isFolder) level.folders.push(name)
+      else await addEntry(level, name)
+    }
+    return read.length > 0
+  }
 
   async function addEntry({ handle, name: above }: Level, name: string): Promise<void> {
     const path = entryOf(handle, name)
