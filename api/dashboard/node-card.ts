@@ -17,48 +17,73 @@ export type NodeCardFacts = {
 export function nodeCard(node: Node, { pods, renewed }: NodeCardFacts): NodeCard {
   const { metadata, spec, status } = node
   const conditions = status?.conditions ?? []
-  const ready = conditionOf(conditions, 'Ready')
-  const state = stateOf(ready)
-  const why = state === 'ready' ? undefined : whyNotReady(conditions)
-  const voltage = conditionOf(conditions, 'UnderVoltage')
-  const underVoltage =
-    voltage?.status === 'True' ? 'now' : voltage?.reason === 'SupplyWasTooWeak' ? 'before' : undefined
-  const wear = wearOf(conditionOf(conditions, 'StorageWear'))
-  const problems = problemsOf(conditions)
   const zone = metadata.labels?.['topology.kubernetes.io/zone']
-  const seen = state === 'lost' ? secondsOf(renewed) : undefined
-  const lostLink = state === 'lost' ? metadata.annotations?.[suspectedLinkAnnotation] : undefined
-  const since = secondsOf(ready?.lastTransitionTime)
   const created = secondsOf(metadata.creationTimestamp)
-  const { memory, cpu, pods: podAmount } = status?.capacity ?? {}
-  const [podCapacity, memoryBytes, cpus] = [podAmount, memory, cpu].map(amount)
-  const address = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address
-  const { kubeletVersion: version, osImage, architecture } = status?.nodeInfo ?? {}
-  const system = [osImage, architecture].filter((part) => part).join(', ')
   return {
     name: metadata.name ?? '',
-    state,
     pods,
-    ...(why && { why }),
-    ...(since !== undefined && { since }),
-    ...(seen !== undefined && { seen }),
+    ...stateFacts(node, renewed),
     ...(zone && { zone }),
     ...(spec?.unschedulable && { cordoned: true }),
     ...(allowsRemoteReboot(node) && { mayReboot: true }),
-    ...(underVoltage && { underVoltage }),
-    ...(voltage && voltage.status !== 'Unknown' && { powerMeasured: true }),
+    ...powerFacts(conditionOf(conditions, 'UnderVoltage')),
+    ...healthFacts(conditions),
+    ...capacityFacts(status?.capacity),
+    ...systemFacts(status),
+    ...(created !== undefined && { created }),
+  }
+}
+
+type NodeStatus = NonNullable<Node['status']>
+
+/** Its state, since when, and what is known of a machine that is silent. */
+function stateFacts({ metadata, status }: Node, renewed: string | undefined) {
+  const conditions = status?.conditions ?? []
+  const ready = conditionOf(conditions, 'Ready')
+  const state = stateOf(ready)
+  const since = secondsOf(ready?.lastTransitionTime)
+  const seen = state === 'lost' ? secondsOf(renewed) : undefined
+  const lostLink = state === 'lost' ? metadata.annotations?.[suspectedLinkAnnotation] : undefined
+  return {
+    state,
+    ...(state !== 'ready' && { why: whyNotReady(conditions) }),
+    ...(since !== undefined && { since }),
+    ...(seen !== undefined && { seen }),
+    ...(lostLink && { lostLink }),
+  }
+}
+
+function powerFacts(voltage: NodeCondition | undefined): Pick<NodeCard, 'underVoltage' | 'powerMeasured'> {
+  if (voltage === undefined) return {}
+  const measured = voltage.status === 'Unknown' ? {} : { powerMeasured: true as const }
+  if (voltage.status === 'True') return { underVoltage: 'now', ...measured }
+  return voltage.reason === 'SupplyWasTooWeak' ? { underVoltage: 'before', ...measured } : measured
+}
+
+function healthFacts(conditions: readonly NodeCondition[]): Pick<NodeCard, 'wear' | 'problems' | 'link'> {
+  const wear = wearOf(conditionOf(conditions, 'StorageWear'))
+  const problems = problemsOf(conditions)
+  return {
     ...(wear && { wear }),
     ...(problems.length > 0 && { problems }),
-    ...(conditionOf(conditions, 'WeakWifi')?.status === 'True' && { link: 'weak' }),
-    ...(lostLink && { lostLink }),
+    ...(conditionOf(conditions, 'WeakWifi')?.status === 'True' && { link: 'weak' as const }),
+  }
+}
+
+function capacityFacts({ memory, cpu, pods }: NonNullable<NodeStatus['capacity']> = {}) {
+  const [podCapacity, memoryBytes, cpus] = [pods, memory, cpu].map(amount)
+  return {
     ...(podCapacity !== undefined && { podCapacity }),
     ...(memoryBytes !== undefined && { memoryBytes }),
     ...(cpus !== undefined && { cpus }),
-    ...(version && { version }),
-    ...(system && { system }),
-    ...(address && { address }),
-    ...(created !== undefined && { created }),
   }
+}
+
+function systemFacts({ addresses = [], nodeInfo }: NodeStatus = {}): Pick<NodeCard, 'version' | 'system' | 'address'> {
+  const address = addresses.find(({ type }) => type === 'InternalIP')?.address
+  const { kubeletVersion: version, osImage, architecture } = nodeInfo ?? {}
+  const system = [osImage, architecture].filter((part) => part).join(', ')
+  return { ...(version && { version }), ...(system && { system }), ...(address && { address }) }
 }
 
 function stateOf(ready: NodeCondition | undefined): NodeState {

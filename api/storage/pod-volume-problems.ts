@@ -78,33 +78,55 @@ export function devicesProblems(
   }
   const ofDevices = volumeDevices.flatMap(({ name, devicePath }, index): readonly Problem[] => {
     const at = `${field}.volumeDevices[${index}]`
-    const wrongName = (because: string) => [invalid(`${at}.name`, name, because)]
-    const wrongPath = (because: string) => [invalid(`${at}.devicePath`, devicePath, because)]
-    const onlyClaims = 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode'
+    const inMounts = 'must not already exist in volumeMounts'
+    const pathInMounts = 'must not already exist as a path in volumeMounts'
     return [
-      ...(name === '' ? [required(`${at}.name`)] : []),
-      ...(repeated.names.has(index) ? wrongName('must be unique') : []),
-      ...(isClaim.get(name) === false ? wrongName(onlyClaims) : []),
-      ...(isClaim.has(name) ? [] : [notFoundValue(`${at}.name`, name)]),
-      ...(devicePath === '' ? [required(`${at}.devicePath`)] : []),
-      ...(repeated.paths.has(index) ? wrongPath('must be unique') : []),
-      ...(devicePath.split('/').includes('..') ? wrongPath("can not contain backsteps ('..')") : []),
-      ...(mounted.names.has(name) ? wrongName('must not already exist in volumeMounts') : []),
-      ...(mounted.paths.has(devicePath) ? wrongPath('must not already exist as a path in volumeMounts') : []),
+      ...deviceNameProblems(`${at}.name`, name, repeated.names.has(index), isClaim.get(name)),
+      ...devicePathProblems(`${at}.devicePath`, devicePath, repeated.paths.has(index)),
+      ...(mounted.names.has(name) ? [invalid(`${at}.name`, name, inMounts)] : []),
+      ...(mounted.paths.has(devicePath) ? [invalid(`${at}.devicePath`, devicePath, pathInMounts)] : []),
     ]
   })
-  const devices = {
-    names: new Set(volumeDevices.map(({ name }) => name)),
-    paths: new Set(volumeDevices.map(({ devicePath }) => devicePath)),
-  }
-  const ofMounts = volumeMounts.flatMap(({ name, mountPath }, index): readonly Problem[] => {
-    const at = `${field}.volumeMounts[${index}]`
+  return [...mountsBesideDevices(`${field}.volumeMounts`, volumeMounts, volumeDevices), ...ofDevices]
+}
+
+type Mounts = NonNullable<Container['volumeMounts']>
+type Devices = NonNullable<Container['volumeDevices']>
+
+/** `isClaim`: of the volume of that name; undefined: there is none. */
+function deviceNameProblems(
+  field: string,
+  name: string,
+  isRepeated: boolean,
+  isClaim: boolean | undefined,
+): readonly Problem[] {
+  const onlyClaims = 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode'
+  return [
+    ...(name === '' ? [required(field)] : []),
+    ...(isRepeated ? [invalid(field, name, 'must be unique')] : []),
+    ...(isClaim === false ? [invalid(field, name, onlyClaims)] : []),
+    ...(isClaim === undefined ? [notFoundValue(field, name)] : []),
+  ]
+}
+
+function devicePathProblems(field: string, path: string, isRepeated: boolean): readonly Problem[] {
+  return [
+    ...(path === '' ? [required(field)] : []),
+    ...(isRepeated ? [invalid(field, path, 'must be unique')] : []),
+    ...(path.split('/').includes('..') ? [invalid(field, path, "can not contain backsteps ('..')")] : []),
+  ]
+}
+
+function mountsBesideDevices(field: string, mounts: Mounts, devices: Devices): readonly Problem[] {
+  const names = new Set(devices.map(({ name }) => name))
+  const paths = new Set(devices.map(({ devicePath }) => devicePath))
+  return mounts.flatMap(({ name, mountPath }, index): readonly Problem[] => {
+    const at = `${field}[${index}]`
+    const inDevices = 'must not already exist in volumeDevices'
+    const pathInDevices = 'must not already exist as a path in volumeDevices'
     return [
-      ...(devices.names.has(name) ? [invalid(`${at}.name`, name, 'must not already exist in volumeDevices')] : []),
-      ...(devices.paths.has(mountPath)
-        ? [invalid(`${at}.mountPath`, mountPath, 'must not already exist as a path in volumeDevices')]
-        : []),
+      ...(names.has(name) ? [invalid(`${at}.name`, name, inDevices)] : []),
+      ...(paths.has(mountPath) ? [invalid(`${at}.mountPath`, mountPath, pathInDevices)] : []),
     ]
   })
-  return [...ofMounts, ...ofDevices]
 }
