@@ -194,12 +194,7 @@ async function ownerStateNow(
     return await extensionOwnerState({ owner, namespace, graph, objects: extensionObjects }, until)
   }
   const known = graph.item(owner.uid)
-  if (known !== undefined) {
-    const { resource, object } = known
-    if (resource.namespaced && namespace === undefined) return 'unreachable'
-    if (resource.namespaced && object.metadata.namespace !== namespace) return 'gone'
-    return waitsForDependents(object) ? 'waiting' : 'there'
-  }
+  if (known !== undefined) return knownOwnerState(known, namespace)
   if (gone.has(owner.uid)) return 'gone'
   const resource = ownerResource(owner, resources)
   if (resource === undefined) return 'there'
@@ -207,6 +202,15 @@ async function ownerStateNow(
   const place = resource.namespaced ? (namespace ?? '') : ''
   const found = await store.get(resource.id, { namespace: place, name: owner.name })
   return found?.metadata.uid === owner.uid ? 'there' : 'gone'
+}
+
+function knownOwnerState(
+  { resource: { namespaced }, object }: OwnedItem,
+  namespace: string | undefined,
+): OwnerState | 'unreachable' {
+  if (namespaced && namespace === undefined) return 'unreachable'
+  if (namespaced && object.metadata.namespace !== namespace) return 'gone'
+  return waitsForDependents(object) ? 'waiting' : 'there'
 }
 
 /** Those of an extension server as it has the object now: its watch may be late. */

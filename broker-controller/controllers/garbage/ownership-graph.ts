@@ -62,28 +62,28 @@ export function ownershipGraph(enqueue: (item: OwnedItem, afterMs: number) => vo
     }
   }
 
+  const remove = (item: OwnedItem) => {
+    byPlace.delete(placeOf(item))
+    void eachInTurns(dependentsOf(item), (one) => enqueue(one, 0))
+    for (const { uid } of ownersOf(item.object)) if (dependents.get(uid)?.size === 0) dependents.delete(uid)
+  }
+  const put = (item: OwnedItem, previous: OwnedObject | undefined) => {
+    const place = placeOf(item)
+    byPlace.set(place, item)
+    for (const { uid } of ownersOf(item.object)) {
+      dependents.set(uid, (dependents.get(uid) ?? new Map<string, OwnedItem>()).set(place, item))
+    }
+    if (concernsCollector(item.object, previous)) enqueue(item, 0)
+  }
+
   return {
     observe(resource, present, previous) {
       const object = present ?? previous
       if (object === undefined) return
       const item = { resource, object }
-      const place = placeOf(item)
-      for (const owner of ownersOf(previous)) dependents.get(owner.uid)?.delete(place)
-      if (present === undefined) {
-        byPlace.delete(place)
-        void eachInTurns(dependentsOf(item), (one) => enqueue(one, 0))
-        for (const owner of ownersOf(previous)) {
-          if (dependents.get(owner.uid)?.size === 0) dependents.delete(owner.uid)
-          enqueueWaiting(owner)
-        }
-        return
-      }
-      byPlace.set(place, item)
-      for (const owner of ownersOf(present)) {
-        dependents.set(owner.uid, (dependents.get(owner.uid) ?? new Map<string, OwnedItem>()).set(place, item))
-      }
-      const concerns = ownersOf(present).length > 0 || waitsForDependents(present) || releasesDependents(present)
-      if (concerns && (previous === undefined || belongsDifferently(present, previous))) enqueue(item, 0)
+      for (const { uid } of ownersOf(previous)) dependents.get(uid)?.delete(placeOf(item))
+      if (present === undefined) remove(item)
+      else put(item, previous)
       for (const owner of ownersOf(previous)) enqueueWaiting(owner)
     },
     item(uid) {
@@ -114,6 +114,11 @@ function groupOf({ apiVersion }: OwnerReference): string {
 
 export function ownersOf(object: OwnedObject | undefined): readonly OwnerReference[] {
   return object?.metadata.ownerReferences ?? []
+}
+
+function concernsCollector(object: OwnedObject, previous: OwnedObject | undefined): boolean {
+  const hasPart = ownersOf(object).length > 0 || waitsForDependents(object) || releasesDependents(object)
+  return hasPart && (previous === undefined || belongsDifferently(object, previous))
 }
 
 /** Most changes are of statuses, which do not matter here. */

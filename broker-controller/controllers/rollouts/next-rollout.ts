@@ -128,21 +128,29 @@ function failureOf(
   { rules, target }: RolloutFacts,
 ): string | undefined {
   for (const { name, members } of rings) {
-    let [failed, finished] = [0, 0]
-    let first: { readonly node: string; readonly how: string; readonly atMs: number } | undefined
-    for (const { node, progress } of members) {
-      if (progress.is === 'failed') {
-        if (progress.atMs <= resumedMs) continue
-        failed += 1
-        if (first === undefined || progress.atMs < first.atMs)
-          first = { node: node.name, how: progress.how, atMs: progress.atMs }
-      }
-      if (progress.is === 'failed' || (progress.is === 'committed' && node.admitted !== undefined)) finished += 1
-    }
+    const failures = failuresOf(members, resumedMs)
+    const [failed, finished] = [failures.length, failures.length + committedIn(members)]
+    const [first] = failures.sort((a, b) => a.atMs - b.atMs)
     if (first === undefined || failed < rules.failureCount || failed * 100 < rules.failurePercent * finished) continue
     return `${failed} of ${finished} nodes of ring ${name} failed with ${target.version}; first ${first.node}, which ${first.how}`
   }
   return undefined
+}
+
+type Failure = { readonly node: string; readonly how: string; readonly atMs: number }
+
+/** Those before it was resumed do not count: a person has looked at them. */
+function failuresOf(members: readonly Member[], resumedMs: number): Failure[] {
+  return members.flatMap(({ node, progress }) =>
+    progress.is === 'failed' && progress.atMs > resumedMs
+      ? [{ node: node.name, how: progress.how, atMs: progress.atMs }]
+      : [],
+  )
+}
+
+/** How many have taken the release from this rollout. */
+function committedIn(members: readonly Member[]): number {
+  return members.filter(({ node, progress }) => progress.is === 'committed' && node.admitted !== undefined).length
 }
 
 function pausedPlan(state: RolloutState, rings: readonly RingMembers[]): RolloutPlan {

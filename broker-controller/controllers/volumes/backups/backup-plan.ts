@@ -35,28 +35,58 @@ export type BackupStep =
 
 export const wasInterrupted = 'the controller ended while pods were at rest for it'
 
-export function planBackup({ backup, cancelled, source, before, after, copy, isOwn }: BackupStepFacts): BackupStep {
-  const { phase, mode } = backup
-  const reported = source?.id === backup.id ? source : undefined
-  const fail = (why: string): BackupStep => ({ step: 'enter', phase: 'end', why })
-  if (phase === 'end') {
-    if (mode === 'stopped') return reported?.isReleased ? { step: 'finish' } : { step: 'wait' }
-    if (mode === 'live') return { step: 'finish' }
-    return after === undefined || after.state === 'running' ? { step: 'wait', do: 'after' } : { step: 'finish' }
-  }
-  if (cancelled !== undefined) return fail(cancelled)
+export function planBackup(facts: BackupStepFacts): BackupStep {
+  const { backup, cancelled, isOwn } = facts
+  if (backup.phase === 'end') return planEnd(facts)
+  if (cancelled !== undefined) return endWith(cancelled)
   // Whether its pods are at rest still is in the memory of the process that has brought them there.
-  if (mode === 'hooks' && !isOwn) return fail(wasInterrupted)
-  if (phase === 'begin') {
-    if (mode === 'live') return { step: 'enter', phase: 'write' }
-    if (mode === 'stopped')
-      return reported?.isFenced ? { step: 'enter', phase: 'write' } : { step: 'wait', do: 'stop pods' }
-    if (before?.state === 'failed') return fail(before.why)
-    return before?.state === 'done' ? { step: 'enter', phase: 'write' } : { step: 'wait', do: 'before' }
+  if (backup.mode === 'hooks' && !isOwn) return endWith(wasInterrupted)
+  return backup.phase === 'begin' ? planBegin(facts) : planWrite(facts)
+}
+
+function endWith(why: string): BackupStep {
+  return { step: 'enter', phase: 'end', why }
+}
+
+/** What its node reports of this backup, not of one before. */
+function reportedOf({ backup, source }: BackupStepFacts): SourceReport | undefined {
+  return source?.id === backup.id ? source : undefined
+}
+
+/** Its pods are brought to rest. */
+function planBegin(facts: BackupStepFacts): BackupStep {
+  const { backup, before } = facts
+  const write: BackupStep = { step: 'enter', phase: 'write' }
+  switch (backup.mode) {
+    case 'live':
+      return write
+    case 'stopped':
+      return reportedOf(facts)?.isFenced ? write : { step: 'wait', do: 'stop pods' }
+    case 'hooks':
+      if (before?.state === 'failed') return endWith(before.why)
+      return before?.state === 'done' ? write : { step: 'wait', do: 'before' }
   }
+}
+
+function planWrite(facts: BackupStepFacts): BackupStep {
+  const { backup, copy } = facts
   // A node that was installed again has lost its hold: a pod may write.
-  if (mode === 'stopped' && reported?.isFenced === false) return fail('its node did not keep the pods stopped')
-  if (copy?.state === 'failed') return fail(copy.why)
+  const isFenceLost = backup.mode === 'stopped' && reportedOf(facts)?.isFenced === false
+  if (isFenceLost) return endWith('its node did not keep the pods stopped')
+  if (copy?.state === 'failed') return endWith(copy.why)
   if (copy?.state === 'done' && copy.made !== undefined) return { step: 'enter', phase: 'end', made: copy.made }
   return { step: 'wait', do: 'copy' }
+}
+
+/** Its pods go on. */
+function planEnd(facts: BackupStepFacts): BackupStep {
+  const { backup, after } = facts
+  switch (backup.mode) {
+    case 'live':
+      return { step: 'finish' }
+    case 'stopped':
+      return reportedOf(facts)?.isReleased ? { step: 'finish' } : { step: 'wait' }
+    case 'hooks':
+      return after === undefined || after.state === 'running' ? { step: 'wait', do: 'after' } : { step: 'finish' }
+  }
 }

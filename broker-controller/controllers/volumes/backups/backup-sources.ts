@@ -1,5 +1,6 @@
 /** What the backups of volumes depend on: volumes, claims, classes, nodes and their reports. */
 import { backupOf, type LastBackup, lastBackupOf, restoreOf } from '../../../../api/backups/volume-backup.ts'
+import { keySets } from '../../../store/indexes/key-sets.ts'
 import { informer } from '../../../store/informer.ts'
 import type { StoredObject } from '../../../store/store.ts'
 import type { StoredClaim } from '../bind-writes.ts'
@@ -25,24 +26,24 @@ export interface BackupSourcesOfFleet {
 /** `visit`: the volume is to be looked at. */
 export function backupSources(needs: VolumeBackupNeeds, visit: (volume: string) => void): BackupSourcesOfFleet {
   /** Volumes of which a backup is made, or whose data comes from one. */
-  const active = new Map<string, 'backup' | 'restore'>()
+  const active = new Map<string, Activity>()
   /** The latest backup in each folder. */
   const latest = new Map<string, Pick<LastBackup, 'mark' | 'time'>>()
-  const byClass = new Map<string, Set<string>>()
+  const byClass = keySets()
+  const rememberLatest = (last: LastBackup | undefined) => {
+    if (last !== undefined && Date.parse(last.time) >= Date.parse(latest.get(last.to)?.time ?? '1970-01-01'))
+      latest.set(last.to, last)
+  }
   const volumes = informer(needs, 'persistentvolumes', (present, previous) => {
     const { name } = (present ?? previous)?.metadata ?? { name: '' }
-    const before = previous?.spec?.storageClassName ?? ''
-    byClass.get(before)?.delete(name)
+    byClass.delete(previous?.spec?.storageClassName ?? '', name)
     if (present !== undefined) {
-      const now = present.spec?.storageClassName ?? ''
-      byClass.set(now, (byClass.get(now) ?? new Set()).add(name))
-      const last = lastBackupOf(present)
-      if (last !== undefined && Date.parse(last.time) >= Date.parse(latest.get(last.to)?.time ?? '1970-01-01'))
-        latest.set(last.to, last)
+      byClass.add(present.spec?.storageClassName ?? '', name)
+      rememberLatest(lastBackupOf(present))
     }
-    if (present !== undefined && backupOf(present) !== undefined) active.set(name, 'backup')
-    else if (present !== undefined && restoreOf(present) !== undefined) active.set(name, 'restore')
-    else active.delete(name)
+    const activity = present && activityOf(present)
+    if (activity === undefined) active.delete(name)
+    else active.set(name, activity)
     visit(name)
   })
   const claims = informer(needs, 'persistentvolumeclaims', (present, previous) => {
@@ -50,7 +51,7 @@ export function backupSources(needs: VolumeBackupNeeds, visit: (volume: string) 
     if (name) visit(name)
   })
   const classes = informer(needs, 'storageclasses', (present, previous) => {
-    for (const name of byClass.get((present ?? previous)?.metadata.name ?? '') ?? []) visit(name)
+    for (const name of byClass.of((present ?? previous)?.metadata.name ?? '')) visit(name)
   })
   const nodes = informer(needs, 'nodes', () => undefined)
   const visitActive = () => {
@@ -76,4 +77,11 @@ export function backupSources(needs: VolumeBackupNeeds, visit: (volume: string) 
     listed: Promise.all(Object.values(all).map(({ listed }) => listed)),
     loops: Object.entries(all).map(([name, { run }]) => ({ name, run })),
   }
+}
+
+type Activity = 'backup' | 'restore'
+
+function activityOf(volume: StoredVolume): Activity | undefined {
+  if (backupOf(volume) !== undefined) return 'backup'
+  return restoreOf(volume) === undefined ? undefined : 'restore'
 }

@@ -10,6 +10,7 @@ import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
 import { byteText } from '../../../../api/text/byte-text.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
+import type { StoredPod } from '../../../store/store.ts'
 import type { VolumeEvent } from '../claim-plan.ts'
 import type { ClaimPods } from '../claim-pods.ts'
 import { sourceReport } from '../moves/move-start.ts'
@@ -60,6 +61,45 @@ function backupEvents(needs: VolumeBackupNeeds, sources: BackupSourcesOfFleet) {
   return { record, waiting, refuse }
 }
 
+type Hooks = 'before' | 'after'
+
+/** What is done for a backup beside the loop: commands in its pods, and the copy. */
+function backupWork(
+  needs: VolumeBackupNeeds,
+  sources: BackupSourcesOfFleet,
+  podsOf: (volume: StoredVolume) => readonly StoredPod[],
+  ended: (volume: string) => void,
+) {
+  const jobs = backupJobs<MadeBackupOfVolume | undefined>(needs, ended)
+  return {
+    jobs,
+    hooksState: ({ metadata }: StoredVolume, { id }: VolumeBackup, when: Hooks): JobState | undefined =>
+      jobs.of(metadata.name, `${id} ${when}`),
+    /** One that failed is tried again a few times. */
+    copyState({ metadata }: StoredVolume, { id }: VolumeBackup) {
+      const job = jobs.of(metadata.name, `${id} copy`)
+      if (job?.state === 'failed' && job.count < mostAttempts) return { state: 'running' as const }
+      return job?.state === 'done' ? { state: job.state, ...(job.result && { made: job.result }) } : job
+    },
+    ensureHooks: (volume: StoredVolume, { id }: VolumeBackup, when: Hooks) =>
+      jobs.ensure(volume.metadata.name, `${id} ${when}`, (signal) =>
+        runHooks(needs, podsOf(volume), when === 'before' ? 'pre' : 'post', signal),
+      ),
+    /** Milliseconds until a copy that failed is tried again; undefined: it runs. */
+    ensureCopy(volume: StoredVolume, backup: VolumeBackup): number | undefined {
+      const { name } = volume.metadata
+      const job = `${backup.id} copy`
+      const earlier = jobs.of(name, job)
+      const leftMs = earlier?.state === 'failed' ? earlier.atMs + againMs - needs.clock.monotonicMs() : 0
+      if (leftMs > 0) return leftMs
+      jobs.ensure(name, job, (signal) =>
+        makeVolumeBackup(needs, { volume, backup, isFirst: earlier === undefined }, sources, signal),
+      )
+      return undefined
+    },
+  }
+}
+
 export function backupSteps(
   needs: VolumeBackupNeeds,
   pods: ClaimPods,
@@ -68,7 +108,6 @@ export function backupSteps(
   zone: TimeZone = localTimeZone(),
 ): BackupSteps {
   const { store, storage, clock } = needs
-  const jobs = backupJobs<MadeBackupOfVolume | undefined>(needs, (volume) => visit(volume, 0))
   /** The backups that this process has begun. */
   const own = new Set<string>()
 
@@ -77,37 +116,22 @@ export function backupSteps(
     const { namespace = '', name = '' } = spec?.claimRef ?? {}
     return [...pods.podsOf({ namespace, name })].filter(({ status }) => status?.phase === 'Running')
   }
+  const work = backupWork(needs, sources, podsOf, (volume) => visit(volume, 0))
+  const { jobs } = work
   const begin = backupStart({ store, storage, clock, sources, podsOf, waiting, refuse, zone }, (id) => own.add(id))
-
-  const stateOf = (volume: StoredVolume, name: string): JobState | undefined => jobs.of(volume.metadata.name, name)
-  /** One that failed is tried again a few times. */
-  const copyState = (volume: StoredVolume, { id }: VolumeBackup) => {
-    const job = jobs.of(volume.metadata.name, `${id} copy`)
-    if (job?.state === 'failed' && job.count < mostAttempts) return { state: 'running' as const }
-    return job?.state === 'done' ? { state: job.state, ...(job.result && { made: job.result }) } : job
-  }
 
   const wait = async (
     volume: StoredVolume,
     backup: VolumeBackup,
     what: 'stop pods' | 'before' | 'copy' | 'after' | undefined,
   ): Promise<Reconciled> => {
-    const { name, uid } = volume.metadata
-    const job = `${backup.id} ${what}`
-    if (what === 'before' || what === 'after')
-      jobs.ensure(name, job, (signal) => runHooks(needs, podsOf(volume), what === 'before' ? 'pre' : 'post', signal))
-    if (what === 'copy') {
-      const earlier = jobs.of(name, job)
-      const leftMs = earlier?.state === 'failed' ? earlier.atMs + againMs - clock.monotonicMs() : 0
-      if (leftMs > 0) return { requeueAfterMs: leftMs }
-      jobs.ensure(name, job, (signal) =>
-        makeVolumeBackup(needs, { volume, backup, isFirst: earlier === undefined }, sources, signal),
-      )
-    }
+    if (what === 'before' || what === 'after') work.ensureHooks(volume, backup, what)
+    const pauseMs = what === 'copy' ? work.ensureCopy(volume, backup) : undefined
+    if (pauseMs !== undefined) return { requeueAfterMs: pauseMs }
     const bare = what === 'stop pods' ? await stopPods(needs, pods, volume) : undefined
     if (bare !== undefined)
       return waiting(volume, `pod "${bare.metadata.name}" has no controller that makes it again: delete it`)
-    const waits = sources.holders.of(poolOfVolume(volume))?.report?.moves?.get(uid)?.waits
+    const waits = sources.holders.of(poolOfVolume(volume))?.report?.moves?.get(volume.metadata.uid)?.waits
     return waits === undefined ? { requeueAfterMs: roundMs } : waiting(volume, waits)
   }
 
@@ -138,14 +162,14 @@ export function backupSteps(
     const { id } = backup
     const source = sources.holders.of(poolOfVolume(volume))
     const isGone = deletionTimestamp !== undefined || volume.status?.phase !== 'Bound'
-    const copying = copyState(volume, backup)
-    const before = stateOf(volume, `${id} before`)
-    const after = stateOf(volume, `${id} after`)
     const step = planBackup({
       backup,
       cancelled: isGone ? 'the claim is being deleted' : undefined,
       source: sourceReport(source?.report?.moves?.get(uid), { id, isDiscarded: false }),
-      ...{ before, after, copy: copying, isOwn: own.has(id) },
+      before: work.hooksState(volume, backup, 'before'),
+      after: work.hooksState(volume, backup, 'after'),
+      copy: work.copyState(volume, backup),
+      isOwn: own.has(id),
     })
     if (step.step === 'finish') return finish(volume, backup)
     if (step.step === 'wait') return wait(volume, backup, step.do)

@@ -2,6 +2,7 @@
 
 import { type BackupRules, backupRules, baseOf } from '../../../../api/backups/backup-due.ts'
 import { backupName, manifestOf, signedManifest } from '../../../../api/backups/backup-manifest.ts'
+import type { BackupRead, BackupStore } from '../../../../api/backups/backup-sessions.ts'
 import { backupTarget } from '../../../../api/backups/backup-target.ts'
 import {
   backupNowAnnotation,
@@ -14,7 +15,7 @@ import { poolOfVolume } from '../../../../api/storage/volume-place.ts'
 import { expectBackupPlace } from '../../../backups/nas-of-backups.ts'
 import type { BackupKeys } from '../../../own-certificates/backup-keys.ts'
 import type { BackupPlace } from '../../../sessions/backup-place.ts'
-import { copyBackup } from '../../../sessions/backup-streams.ts'
+import { copyBackup, type NewBackup } from '../../../sessions/backup-streams.ts'
 import { runInPod } from '../../../sessions/pod-command.ts'
 import { podIn } from '../../../sessions/pod-in-session.ts'
 import type { StoredPod } from '../../../store/store.ts'
@@ -95,54 +96,23 @@ type Making = {
 
 async function copied(
   needs: VolumeBackupNeeds,
-  { volume, backup, to, keys, base, mark, keep }: Making,
+  making: Making,
   sources: BackupSourcesOfFleet,
   signal: AbortSignal,
 ): Promise<MadeBackupOfVolume> {
-  const { uid, name: volumeName } = volume.metadata
-  const { claimRef, capacity = {}, storageClassName, accessModes = [], local } = volume.spec ?? {}
-  const { id, mode, startedAt } = backup
-  const claim = `${claimRef?.namespace ?? ''}/${claimRef?.name ?? ''}`
+  const { volume, backup, to, keys } = making
   const pool = poolOfVolume(volume) ?? ''
   const node = sources.holders.of(pool)?.node.metadata.name
   if (node === undefined) throw new Error(`no node has the pool ${pool}`)
-  const name = backupName(claim, Date.parse(startedAt), id)
-  const read = {
-    ...{ uid, pool, folder: local?.path?.split('/').at(-1) ?? '', claim, id },
-    ...(claimRef?.uid && { claimUID: claimRef.uid }),
-    ...(base && { since: base.id }),
-    ...(mode === 'stopped' && { held: id }),
-  }
-  const { manifest, mark: found } = await copyBackup(
+  const name = backupName(claimText(volume), Date.parse(backup.startedAt), backup.id)
+  const { manifest, mark } = await copyBackup(
     {
-      from: { node, read },
-      to: {
-        node: to.node,
-        store: {
-          ...{ path: to.path, uid, id, name },
-          ...(to.nas && { nas: to.nas }),
-          ...(mark !== undefined && { mark }),
-          ...(base && { base: base.name }),
-          ...(keep !== undefined && { keep }),
-        },
-      },
-      backup: {
-        ...{
-          name,
-          claim,
-          volume: volumeName,
-          accessModes: accessModes.map(String),
-          time: startedAt,
-          consistency: mode,
-        },
-        ...(storageClassName && { storageClass: storageClassName }),
-        ...(capacity['storage'] !== undefined && { capacity: String(capacity['storage']) }),
-        ...(base && { base: base.name }),
-        recipient: keys.recipient,
-      },
+      from: { node, read: sourceOf(making, pool) },
+      to: { node: to.node, store: destinationOf(making, name) },
+      backup: descriptionOf(making, name),
       manifest: (facts) => manifestOf(facts, keys.sign(signedManifest(facts))),
       bytesPerSecond: moveRateOf(volume),
-      progress: (bytes) => void needs.storage.copiedBytes.set(uid, bytes),
+      progress: (bytes) => void needs.storage.copiedBytes.set(volume.metadata.uid, bytes),
     },
     needs,
     signal,
@@ -150,5 +120,45 @@ async function copied(
   // It may be one that was made before this process began.
   const problem = keys.problemOf(manifest)
   if (problem !== undefined) throw new Error(`${backup.to} has a backup ${name} already, and ${problem}`)
-  return { name, bytes: manifest.bytes, mark: found, ...(manifest.base !== undefined && { base: manifest.base }) }
+  return { name, bytes: manifest.bytes, mark, ...(manifest.base !== undefined && { base: manifest.base }) }
+}
+
+function claimText({ spec }: StoredVolume): string {
+  return `${spec?.claimRef?.namespace ?? ''}/${spec?.claimRef?.name ?? ''}`
+}
+
+/** What the node of the data reads. */
+function sourceOf({ volume, backup, base }: Making, pool: string): BackupRead {
+  const { claimRef, local } = volume.spec ?? {}
+  return {
+    ...{ uid: volume.metadata.uid, pool, folder: local?.path?.split('/').at(-1) ?? '' },
+    ...{ claim: claimText(volume), id: backup.id },
+    ...(claimRef?.uid && { claimUID: claimRef.uid }),
+    ...(base && { since: base.id }),
+    ...(backup.mode === 'stopped' && { held: backup.id }),
+  }
+}
+
+/** Where the node of the backups writes it. */
+function destinationOf({ volume, backup, to, base, mark, keep }: Making, name: string): BackupStore {
+  return {
+    ...{ path: to.path, uid: volume.metadata.uid, id: backup.id, name },
+    ...(to.nas && { nas: to.nas }),
+    ...(mark !== undefined && { mark }),
+    ...(base && { base: base.name }),
+    ...(keep !== undefined && { keep }),
+  }
+}
+
+/** What its manifest states of it. */
+function descriptionOf({ volume, backup, base, keys }: Making, name: string): NewBackup {
+  const { capacity = {}, storageClassName, accessModes = [] } = volume.spec ?? {}
+  return {
+    ...{ name, claim: claimText(volume), volume: volume.metadata.name, accessModes: accessModes.map(String) },
+    ...{ time: backup.startedAt, consistency: backup.mode },
+    ...(storageClassName && { storageClass: storageClassName }),
+    ...(capacity['storage'] !== undefined && { capacity: String(capacity['storage']) }),
+    ...(base && { base: base.name }),
+    recipient: keys.recipient,
+  }
 }
