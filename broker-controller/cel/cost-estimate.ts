@@ -195,18 +195,26 @@ class Estimator {
       return { min: costs[0]?.min ?? 0, max: sumOf(costs).max }
     }
     if (name === '_?_:_' && second !== undefined && third !== undefined) {
-      const entries = [this.#entry(second), this.#entry(third)]
-      this.#sizes.set(call, union(this.#size(second), this.#size(third)))
-      const [a, b] = entries
-      if (a !== undefined && b !== undefined) {
-        this.#entries.set(call, { key: union(a.key, b.key), value: union(a.value, b.value) })
-      }
+      this.#chosen(call, second, third)
       return plus(costs[0] ?? zero, union(costs[1] ?? zero, costs[2] ?? zero))
     }
     if (name === '_[_]' && first !== undefined) this.#indexed(call, first)
     const { cost, size } = this.#called(name, call, args)
     if (size !== undefined) this.#sizes.set(call, size)
     return plus(sumOf(costs), cost)
+  }
+
+  /** The value of one of the two. */
+  #chosen(call: Call, one: Expression, other: Expression): void {
+    this.#sizes.set(call, union(this.#size(one), this.#size(other)))
+    this.#entriesOfBoth(call, one, other)
+  }
+
+  #entriesOfBoth(call: Call, one: Expression, other: Expression): void {
+    const [a, b] = [this.#entry(one), this.#entry(other)]
+    if (a !== undefined && b !== undefined) {
+      this.#entries.set(call, { key: union(a.key, b.key), value: union(a.value, b.value) })
+    }
   }
 
   #indexed(call: Call, container: Expression): void {
@@ -275,10 +283,7 @@ class Estimator {
     const sum = plus(size, other)
     if (kind === 'string' || kind === 'bytes') return { cost: scaled(sum, traversalFactor), size: sum }
     if (kind !== 'list') return { cost: one }
-    const [a, b] = [first && this.#entry(first), second && this.#entry(second)]
-    if (a !== undefined && b !== undefined) {
-      this.#entries.set(call, { key: union(a.key, b.key), value: union(a.value, b.value) })
-    }
+    if (first !== undefined && second !== undefined) this.#entriesOfBoth(call, first, second)
     return { cost: one, size: sum }
   }
 
@@ -320,15 +325,12 @@ function textCosts(name: string, { kind, size, other, args }: Sizes, given: read
       return { cost: traversed, size }
     case 'replace':
       return { cost: scaled(size, 2 * traversalFactor), size: replacedSize(size, other, args[2] ?? zero) }
-    case 'split': {
-      const limit = given[2]?.kind === 'constant' ? Number(given[2].value) : -1
-      return { cost: scaled(size, 2 * traversalFactor), size: { min: 0, max: limit < 0 ? size.max : limit } }
-    }
+    case 'split':
+      return { cost: scaled(size, 2 * traversalFactor), size: { min: 0, max: mostParts(size, given[2]) } }
     case 'bytes':
       return kind === 'string' ? { cost: traversed, size: { min: size.min, max: capped(size.max * 4) } } : undefined
     case 'string':
-      if (kind === 'bytes') return { cost: traversed, size: { min: size.min / 4, max: size.max } }
-      return kind === 'string' ? { cost: one, size } : { cost: one, size: { min: 0, max: longestScalar } }
+      return stringCosts(kind, size)
     case 'strings.quote':
       return { cost: traversed, size: { min: size.min + 2, max: capped(size.max * 2 + 2) } }
     case 'format':
@@ -343,14 +345,31 @@ function textCosts(name: string, { kind, size, other, args }: Sizes, given: read
     case 'ip.isCanonical':
       return { cost: scaled(size, 2 * traversalFactor) }
     case 'containsIP':
-      return { cost: plus(exactly(4), other.max > 16 ? scaled(other, traversalFactor) : one) }
+      return { cost: plus(exactly(4), addressCost(other)) }
     case 'containsCIDR':
-      return { cost: plus(exactly(7), other.max > 16 ? scaled(other, traversalFactor) : one) }
+      return { cost: plus(exactly(7), addressCost(other)) }
     case 'validate':
       return { cost: scaled(scaled(other, traversalFactor), longestFormat * patternFactor) }
     default:
       return undefined
   }
+}
+
+/** The largest number of parts of a string that is split, with or without a limit. */
+function mostParts(size: Estimate, limit: Expression | undefined): number {
+  const most = limit?.kind === 'constant' ? Number(limit.value) : -1
+  return most < 0 ? size.max : most
+}
+
+/** Cost of a conversion to a string, and its size. */
+function stringCosts(kind: CelType['kind'], size: Estimate): Costs {
+  if (kind === 'bytes') return { cost: scaled(size, traversalFactor), size: { min: size.min / 4, max: size.max } }
+  return { cost: one, size: kind === 'string' ? size : { min: 0, max: longestScalar } }
+}
+
+/** Cost of an address that is looked for in a range: a text is parsed first. */
+function addressCost(address: Estimate): Estimate {
+  return address.max > 16 ? scaled(address, traversalFactor) : one
 }
 
 /** Characters of a number, a time or an address. Kubernetes takes the text of a number for as long as any: it refuses more. */

@@ -45,17 +45,10 @@ export async function tokenCommand(argv: readonly string[], needs: TokenCommandN
     const access = () => readKubeconfig(kubeconfig.path, kubeconfig.context)
     switch (form) {
       case 'create': {
-        const ttlMs = parseDuration(values.ttl)
-        if (ttlMs === undefined) return invalidValue('--ttl', values.ttl, 'use a duration like 24h or 1h30m, or 0')
-        const { description, 'print-join-command': printJoinCommand, 'control-plane': isForController } = values
-        if (isForController && ttlMs === 0) {
-          return invalidValue(
-            '--ttl',
-            values.ttl,
-            'the keys of the fleet must not stay readable: use a duration like 1h',
-          )
-        }
-        const controllerOf = isForController ? values['data-dir'] : undefined
+        const ttlMs = lifetimeOf(values.ttl, values['control-plane'])
+        if (typeof ttlMs === 'string') return ttlMs
+        const { description, 'print-join-command': printJoinCommand } = values
+        const controllerOf = values['control-plane'] ? values['data-dir'] : undefined
         const wanted = { ttlMs, description, printJoinCommand, controllerOf }
         return async () => `${await create(wanted, await access(), needs)}\n`
       }
@@ -71,6 +64,14 @@ export async function tokenCommand(argv: readonly string[], needs: TokenCommandN
       }
     }
   })
+}
+
+/** In milliseconds, or why it is refused. */
+function lifetimeOf(given: string, isForController: boolean): number | string {
+  const ttlMs = parseDuration(given)
+  if (ttlMs === undefined) return invalidValue('--ttl', given, 'use a duration like 24h or 1h30m, or 0')
+  const tooLong = 'the keys of the fleet must not stay readable: use a duration like 1h'
+  return isForController && ttlMs === 0 ? invalidValue('--ttl', given, tooLong) : ttlMs
 }
 
 type Create = {

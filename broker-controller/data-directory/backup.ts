@@ -120,10 +120,7 @@ export async function restore(
   }
   const restoring = join(dataDir, restoringName)
   if (brokenOff) await rm(restoring, { recursive: true })
-  await mkdir(join(restoring, authorityFolderName), { recursive: true, mode: 0o700 })
-  for (const [name, body] of authority) {
-    await replaceFile(join(restoring, authorityFolderName, name), body, name.endsWith('.crt') ? 0o644 : 0o600)
-  }
+  await saveAuthority(restoring, authority)
   if (secretsKey !== undefined) await replaceFile(join(restoring, secretsKeyName), secretsKey)
   const store = join(restoring, storeFileName)
   await copyFile(file, store, constants.COPYFILE_EXCL)
@@ -155,6 +152,12 @@ export async function restore(
   }
   const found = { ...(present.length > 0 && { aside }), ...(before.found && { revocations: before.found }) }
   return { backup, otherAuthority, ...found }
+}
+
+async function saveAuthority(directory: string, files: AuthorityFiles): Promise<void> {
+  const folder = join(directory, authorityFolderName)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  for (const [name, body] of files) await replaceFile(join(folder, name), body, name.endsWith('.crt') ? 0o644 : 0o600)
 }
 
 /** Where restores that were broken off may have moved what was there. */

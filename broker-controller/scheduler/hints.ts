@@ -35,21 +35,15 @@ export function* mayFitAfter(waiting: Waiting, changes: readonly ClusterChange[]
 
 export type Waiting = { readonly pod: Pod; readonly refusedBy: ReadonlySet<Plugin> }
 
-export function mayFit({ pod, refusedBy }: Waiting, change: ClusterChange, nodes: Cluster): boolean {
+export function mayFit(waiting: Waiting, change: ClusterChange, nodes: Cluster): boolean {
+  const { pod, refusedBy } = waiting
   switch (change.change) {
     case 'node':
       return refusedBy.has('PodTopologySpread') || couldTake(nodes.node(change.nodeName), pod)
     case 'node gone':
       return refusedBy.has('PodTopologySpread')
     case 'pod gone':
-      return (
-        (refusedBy.has('PodTopologySpread') && countsFor(pod, change.pod)) ||
-        (refusedBy.has('InterPodAffinity') && keepApart(pod, change.pod, nodes)) ||
-        (refusedBy.has('VolumeRestrictions') && shareClaim(pod, change.pod)) ||
-        (refusedBy.has('NodeVolumeLimits') && usesClaims(change.pod)) ||
-        ((refusedBy.has('NodeResourcesFit') || refusedBy.has('NodePorts')) &&
-          couldTake(nodes.node(change.nodeName ?? ''), pod))
-      )
+      return mayFitWithout(waiting, change, nodes)
     case 'pod placed':
       return (
         (refusedBy.has('PodTopologySpread') && countsFor(pod, change.pod)) ||
@@ -64,6 +58,20 @@ export function mayFit({ pod, refusedBy }: Waiting, change: ClusterChange, nodes
     case 'storage class':
       return isRefusedByVolumes(refusedBy) && mayUseClass(pod, change.storageClass, nodes.volumes)
   }
+}
+
+function mayFitWithout(
+  { pod, refusedBy }: Waiting,
+  { pod: gone, nodeName = '' }: { readonly pod: Pod; readonly nodeName?: string },
+  nodes: Cluster,
+): boolean {
+  return (
+    (refusedBy.has('PodTopologySpread') && countsFor(pod, gone)) ||
+    (refusedBy.has('InterPodAffinity') && keepApart(pod, gone, nodes)) ||
+    (refusedBy.has('VolumeRestrictions') && shareClaim(pod, gone)) ||
+    (refusedBy.has('NodeVolumeLimits') && usesClaims(gone)) ||
+    ((refusedBy.has('NodeResourcesFit') || refusedBy.has('NodePorts')) && couldTake(nodes.node(nodeName), pod))
+  )
 }
 
 /** There is capacity, or there would be after preemption of pods with lower priority. Its inter-pod affinity is checked later. */

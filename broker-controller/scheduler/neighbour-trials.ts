@@ -55,13 +55,12 @@ export function neighboursAfter(
     domains.set(topologyKey, counts)
     addTo(counts, labels[topologyKey], change)
   }
+  const addFriend = (topologyKey: string) => {
+    add(near, topologyKey)
+    if (labels[topologyKey] !== undefined) addTo(nearTotals, topologyKey, change)
+  }
   for (const other of others) {
-    if (near.size > 0 && relations.isFriend(other)) {
-      for (const topologyKey of near.keys()) {
-        add(near, topologyKey)
-        if (labels[topologyKey] !== undefined) addTo(nearTotals, topologyKey, change)
-      }
-    }
+    if (near.size > 0 && relations.isFriend(other)) for (const topologyKey of near.keys()) addFriend(topologyKey)
     for (const topologyKey of relations.avoids(other)) add(far, topologyKey)
     for (const topologyKey of relations.isAvoidedBy(other)) add(unwanted, topologyKey)
   }

@@ -143,27 +143,20 @@ export async function restoreBackup(
   const wait = transferRate(bytesPerSecond, needs.clock, signal)
   const { node: _, ...folder } = from
   let passed = 0
+  const send = async (piece: Buffer) => {
+    passed += piece.length
+    progress(passed)
+    await target.send(piece)
+    await wait(piece.length)
+  }
   try {
-    for (const { name, bytes, sha256 } of archives) {
+    for (const archive of archives) {
+      const { name } = archive
       const source = await sendingNode(from.node, { fetch: { ...folder, name } }, needs, signal)
       try {
-        const hash = createHash('sha256')
-        let read = 0
-        const counted = async function* () {
-          for await (const piece of source.pieces()) {
-            hash.update(piece)
-            read += piece.length
-            yield piece
-          }
-        }
-        for await (const piece of ageDecrypted(counted(), identities)) {
-          passed += piece.length
-          progress(passed)
-          await target.send(piece)
-          await wait(piece.length)
-        }
-        if (read !== bytes || hash.digest('hex') !== sha256)
-          throw new AgeError('its checksum is not the one in its manifest')
+        const encrypted = checked(source.pieces(), archive)
+        for await (const piece of ageDecrypted(encrypted.pieces(), identities)) await send(piece)
+        if (!encrypted.isWhole()) throw new AgeError('its checksum is not the one in its manifest')
         await target.sendEnd()
       } catch (error) {
         if (!(error instanceof AgeError)) throw error
@@ -179,5 +172,21 @@ export async function restoreBackup(
     throw error
   } finally {
     target.close()
+  }
+}
+
+/** `isWhole`: when all pieces were read. */
+function checked(pieces: AsyncIterable<Buffer>, { bytes, sha256 }: Pick<BackupManifest, 'bytes' | 'sha256'>) {
+  const hash = createHash('sha256')
+  let read = 0
+  return {
+    async *pieces() {
+      for await (const piece of pieces) {
+        hash.update(piece)
+        read += piece.length
+        yield piece
+      }
+    },
+    isWhole: () => read === bytes && hash.digest('hex') === sha256,
   }
 }

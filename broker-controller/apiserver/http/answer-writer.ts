@@ -37,31 +37,20 @@ export async function writeAnswer(
     case 'document':
       return writeDocument(answer, headOnly, outgoing, signal, slow)
     case 'plain':
-      for (const [name, value] of Object.entries(answer.headers)) outgoing.setHeader(name, value)
-      if (answer.code === 204 || answer.code === 304) return endWithout(outgoing, answer.code)
-      return finish(outgoing, answer.code, answer.bytes, headOnly, signal, slow)
+      return writePlain(answer, headOnly, outgoing, signal, slow)
     case 'pieces':
     case 'stream':
-      outgoing.setHeader('Content-Type', answer.kind === 'pieces' ? answer.contentType : 'application/json')
-      outgoing.writeHead(200)
-      outgoing.flushHeaders()
+      beginStream(outgoing, answer.kind === 'pieces' ? answer.contentType : 'application/json')
       if (!headOnly) await writeEvents(answer.pieces, outgoing, signal, slow)
       outgoing.end()
       return
     case 'flow':
-      outgoing.setHeader('Content-Type', answer.contentType)
-      outgoing.writeHead(200)
-      outgoing.flushHeaders()
+      beginStream(outgoing, answer.contentType)
       if (!headOnly) await writeFlow(answer.pieces, outgoing, signal)
       outgoing.end()
       return
     case 'file':
-      for (const [name, value] of Object.entries(answer.headers)) outgoing.setHeader(name, value)
-      outgoing.writeHead(answer.code)
-      if (headOnly) closePieces(answer.pieces)
-      else await writeFlow(answer.pieces, outgoing, signal)
-      outgoing.end()
-      return
+      return writeFile(answer, headOnly, outgoing, signal)
     case 'proxied':
       return writeProxied(answer, headOnly, outgoing, signal)
     case 'connection':
@@ -103,6 +92,36 @@ async function writeDocument(
   endWithout(outgoing, answer.code)
 }
 
+async function writePlain(
+  answer: AnswerOf<'plain'>,
+  headOnly: boolean,
+  outgoing: Outgoing,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  for (const [name, value] of Object.entries(answer.headers)) outgoing.setHeader(name, value)
+  if (answer.code === 204 || answer.code === 304) return endWithout(outgoing, answer.code)
+  return finish(outgoing, answer.code, answer.bytes, headOnly, signal, slow)
+}
+
+/** The head is sent before the first piece is there. */
+function beginStream(outgoing: Outgoing, contentType: string): void {
+  outgoing.setHeader('Content-Type', contentType)
+  outgoing.writeHead(200)
+  outgoing.flushHeaders()
+}
+
+async function writeFile(
+  answer: AnswerOf<'file'>,
+  headOnly: boolean,
+  outgoing: Outgoing,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [name, value] of Object.entries(answer.headers)) outgoing.setHeader(name, value)
+  outgoing.writeHead(answer.code)
+  await writeBody(answer.pieces, headOnly, outgoing, signal)
+}
+
 async function writeProxied(
   answer: AnswerOf<'proxied'>,
   headOnly: boolean,
@@ -111,8 +130,17 @@ async function writeProxied(
 ): Promise<void> {
   outgoing.writeHead(answer.code, answer.reason, [...answer.headers])
   outgoing.flushHeaders()
-  if (headOnly) closePieces(answer.pieces)
-  else await writeFlow(answer.pieces, outgoing, signal)
+  await writeBody(answer.pieces, headOnly, outgoing, signal)
+}
+
+async function writeBody(
+  pieces: AsyncIterable<Uint8Array>,
+  headOnly: boolean,
+  outgoing: Outgoing,
+  signal: AbortSignal,
+): Promise<void> {
+  if (headOnly) closePieces(pieces)
+  else await writeFlow(pieces, outgoing, signal)
   outgoing.end()
 }
 

@@ -93,8 +93,7 @@ export async function httpExchange(
     if (isWatch) counters.watches.inc()
     else counters.seen(answered, code, clock.monotonicMs() - startedMs)
     try {
-      if (answer.kind === 'connection' && upgrade !== undefined) await upgrade.take(answer, gone)
-      else await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
+      await sendAnswer(answer, messages, upgrade, gone, slow)
       // A file is paid for as one stream: its size would refuse what follows, as the rest of a download that was cut off.
       if (answer.kind !== 'file') admission?.answered(sentBytes() - writtenBefore)
     } finally {
@@ -116,6 +115,18 @@ export async function httpExchange(
     for (const ending of endings) ending.removeEventListener('abort', leave)
     closing.removeEventListener('abort', leave)
   }
+}
+
+function sendAnswer(
+  answer: ApiResponse,
+  { incoming, outgoing }: HttpMessages,
+  upgrade: RequestedUpgrade | undefined,
+  gone: AbortController,
+  slow: SlowReaders,
+): Promise<void> {
+  return answer.kind === 'connection' && upgrade !== undefined
+    ? upgrade.take(answer, gone)
+    : writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
 }
 
 function leaveWith(endings: readonly AbortSignal[], leave: () => void): void {

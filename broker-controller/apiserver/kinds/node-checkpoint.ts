@@ -56,18 +56,8 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
     throw new ApiError('Conflict', `node "${route.name}": ${message}`)
   }
 
-  const refused: string[] = []
+  const refused = await restorePods(delivered.pods ?? [], request, needs)
   const unproven: string[] = []
-  const restored = await podsFromCheckpoint(route.name, needs)
-  for (const pod of delivered.pods ?? []) {
-    const isOneMore = !restored.has(keyText(pod.metadata))
-    const problem =
-      isOneMore && restored.size >= mostPods
-        ? notRestored(pod, route.name, `the limit of ${mostPods} pods from its checkpoint is reached`)
-        : await createPodFromCheckpoint(pod, route.name, identity, needs)
-    if (problem === undefined) restored.add(keyText(pod.metadata))
-    else refused.push(problem)
-  }
   await reportRefused(route.name, refused, needs)
   const bound = await needs.store.podsOfNode(route.name)
   const assigned = bound.filter(isAssigned)
@@ -95,6 +85,26 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
   if (delivered.complete && delivered.hasAllPods) await removeReplacedPods(route.name, needs)
   if (delivered.complete) await markNode(request, needs)
   return objectAnswer({ ...successStatus(), ...(refused.length > 0 && { message: refused.join('; ') }) }, 201)
+}
+
+/** Returns why some were not restored. */
+async function restorePods(
+  pods: readonly Pod[],
+  { route, identity }: ResourceRequest,
+  needs: ResourceNeeds,
+): Promise<string[]> {
+  const refused: string[] = []
+  const restored = await podsFromCheckpoint(route.name, needs)
+  for (const pod of pods) {
+    const isOneMore = !restored.has(keyText(pod.metadata))
+    const problem =
+      isOneMore && restored.size >= mostPods
+        ? notRestored(pod, route.name, `the limit of ${mostPods} pods from its checkpoint is reached`)
+        : await createPodFromCheckpoint(pod, route.name, identity, needs)
+    if (problem === undefined) restored.add(keyText(pod.metadata))
+    else refused.push(problem)
+  }
+  return refused
 }
 
 function refusal(store: string, { annotations = {} }: ObjectMeta, needs: ResourceNeeds): string | undefined {

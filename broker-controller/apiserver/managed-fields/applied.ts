@@ -48,20 +48,20 @@ function mergedItems(
     if (shared[0] === element) shared.shift()
     result.push(mergedValue(items, before instanceof Duplicates ? undefined : before, lastOf(item)))
   }
+  /** It is, or will be, where the applier has it. */
+  const isElsewhere = (element: string, asked: string | undefined) =>
+    merged.has(element) || (asked !== element && shared.length > 0 && shared[0] !== element)
   let [at, next] = [0, 0]
   while (at < stored.length || next < order.length) {
     const one = stored[at]
     const asked = order[next]
-    if (one === undefined) {
-      if (asked !== undefined) take(asked)
-      next++
-    } else if (!wanted.has(one.element)) {
+    if (one !== undefined && !wanted.has(one.element)) {
       result.push(one.item)
       at++
-    } else if (merged.has(one.element) || (asked !== one.element && shared.length > 0 && shared[0] !== one.element)) {
-      at++ // It is, or will be, where the applier has it.
+    } else if (one !== undefined && isElsewhere(one.element, asked)) {
+      at++
     } else {
-      if (asked === one.element) at++
+      if (asked === one?.element) at++
       if (asked !== undefined) take(asked)
       next++
     }

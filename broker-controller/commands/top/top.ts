@@ -145,17 +145,21 @@ async function followed(
 ): Promise<void> {
   let shown: FleetState = emptyFleet
   let hasConnected = false
-  for (let failures = 0; !signal.aborted; ) {
+  let failures = 0
+  const connection = async () => {
+    let arrived: FleetState = emptyFleet
+    for await (const update of updates(signal)) {
+      arrived = fleetAfter(arrived, update)
+      hasConnected = true
+      failures = 0
+      if (arrived.isComplete || !shown.isComplete) shown = arrived
+      show(shown, { is: 'connected' })
+    }
+  }
+  while (!signal.aborted) {
     let why = 'the controller ended the connection'
     try {
-      let arrived: FleetState = emptyFleet
-      for await (const update of updates(signal)) {
-        arrived = fleetAfter(arrived, update)
-        hasConnected = true
-        failures = 0
-        if (arrived.isComplete || !shown.isComplete) shown = arrived
-        show(shown, { is: 'connected' })
-      }
+      await connection()
     } catch (cause) {
       if (signal.aborted) return
       const isFinal = !hasConnected || (cause instanceof StreamRefusedError && cause.isFinal)

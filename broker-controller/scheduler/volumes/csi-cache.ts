@@ -34,6 +34,16 @@ export function csiCache(): CsiCache {
   const reporting = new Set<string>()
   const limits = new Map<string, ReadonlyMap<string, number>>()
   const rooms = new Map<string, Map<string, Room>>()
+  const setRoom = (
+    { storageClassName, metadata }: StoredObject<'csistoragecapacities'>,
+    room: Room | undefined,
+  ): void => {
+    const ofClass = rooms.get(storageClassName) ?? new Map<string, Room>()
+    if (room === undefined) ofClass.delete(keyText(metadata))
+    else ofClass.set(keyText(metadata), room)
+    if (ofClass.size === 0) rooms.delete(storageClassName)
+    else rooms.set(storageClassName, ofClass)
+  }
   return {
     roomFor(claim, { provisioner, metadata }) {
       if (!reporting.has(provisioner)) return undefined
@@ -56,15 +66,8 @@ export function csiCache(): CsiCache {
       else limits.set(name, new Map(counts))
     },
     putCapacity(present, previous) {
-      for (const one of [previous, present]) {
-        if (one === undefined) continue
-        const ofClass = rooms.get(one.storageClassName) ?? new Map<string, Room>()
-        const room = one === present ? roomIn(one) : undefined
-        if (room === undefined) ofClass.delete(keyText(one.metadata))
-        else ofClass.set(keyText(one.metadata), room)
-        if (ofClass.size === 0) rooms.delete(one.storageClassName)
-        else rooms.set(one.storageClassName, ofClass)
-      }
+      if (previous !== undefined) setRoom(previous, undefined)
+      if (present !== undefined) setRoom(present, roomIn(present))
     },
   }
 }

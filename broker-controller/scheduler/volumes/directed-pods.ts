@@ -9,6 +9,7 @@ import type { Log } from '../../../daemon/log.ts'
 import type { Steps } from '../../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../../store/store.ts'
 import type { ClusterCache } from '../cluster.ts'
+import type { NodeAllocation } from '../node-usage.ts'
 import type { SchedulerWrites } from '../scheduler-writes.ts'
 import { podVolumes } from './pod-volumes.ts'
 import { volumesOn } from './volume-binding.ts'
@@ -76,19 +77,25 @@ export function givenVolumes({ known, directed, isHeld, write, clock, log }: Giv
   function* orderFor(key: string): Steps<VolumeOrder | undefined> {
     const nodeName = known.nodeOf(key)
     if (nodeName === undefined) return undefined
-    const node = known.node(nodeName)
-    const pod = node?.pods.get(key)
-    if (pod !== undefined && (isHeld(pod) || pod.metadata.deletionTimestamp !== undefined)) return undefined
-    const wanted = pod && (yield* podVolumes(pod, known.volumes))
-    if (pod !== undefined && wanted === undefined) return undefined
-    const volumes = node && wanted && !wanted.refused ? volumesOn({ ...wanted, bound: [] }, node) : undefined
-    if (volumes === undefined || 'reasons' in volumes) {
+    const found = yield* choiceFor(key, known.node(nodeName))
+    if (found === 'none') return undefined
+    if (found === undefined || 'reasons' in found) {
       directed.wait(key, clock.monotonicMs())
       return undefined
     }
-    if (volumes.bindings.length + volumes.provisions.length === 0) return undefined
-    known.volumes.promise(key, volumes, nodeName)
-    return { key, nodeName, volumes }
+    if (found.bindings.length + found.provisions.length === 0) return undefined
+    known.volumes.promise(key, found, nodeName)
+    return { key, nodeName, volumes: found }
+  }
+
+  /** `none`: the pod needs no volumes now; undefined: its node or what its claims need is not there yet. */
+  function* choiceFor(key: string, node: NodeAllocation | undefined) {
+    const pod = node?.pods.get(key)
+    if (node === undefined || pod === undefined) return undefined
+    if (isHeld(pod) || pod.metadata.deletionTimestamp !== undefined) return 'none'
+    const wanted = yield* podVolumes(pod, known.volumes)
+    if (wanted === undefined) return 'none'
+    return wanted.refused ? undefined : volumesOn({ ...wanted, bound: [] }, node)
   }
 
   return {

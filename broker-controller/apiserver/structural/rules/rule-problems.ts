@@ -59,26 +59,40 @@ function* visit(walk: Walk, at: string, schema: JSONSchemaProps, place: Place): 
   if (walk.found.length >= mostProblems) return
   const rules = schema['x-kubernetes-validations'] ?? []
   const declared = place.declared ?? (rules.length === 0 ? undefined : declaredType(schema, place.isResource))
-  for (const [index, rule] of rules.entries()) {
-    const field = `${at}.x-kubernetes-validations[${index}]`
-    if (declared === undefined) {
-      const why = 'the schema has a type that rules cannot name: x-kubernetes-preserve-unknown-fields without a type'
-      walk.found.push(forbidden(field, why))
-      continue
-    }
+  if (declared === undefined) walk.found.push(...rules.map((_, index) => forbidden(ruleField(at, index), untyped)))
+  else if (!(yield* visitRules(walk, at, schema, declared, place))) return
+  for (const [path, inner, own] of innerPlaces(at, schema, { ...place, declared })) {
+    if (hasRules(inner)) yield* visit(walk, `${at}${path}`, inner, own)
+  }
+}
+
+const untyped = 'the schema has a type that rules cannot name: x-kubernetes-preserve-unknown-fields without a type'
+
+function ruleField(at: string, index: number): string {
+  return `${at}.x-kubernetes-validations[${index}]`
+}
+
+/** False: there are too many characters to go on. */
+function* visitRules(
+  walk: Walk,
+  at: string,
+  schema: JSONSchemaProps,
+  declared: Declared,
+  place: Place,
+): Generator<undefined, boolean> {
+  for (const [index, rule] of (schema['x-kubernetes-validations'] ?? []).entries()) {
+    const field = ruleField(at, index)
     walk.characters += rule.rule.length + (rule.messageExpression?.length ?? 0)
     if (walk.characters > mostCharacters) {
       walk.found.push(forbidden(field, `the rules of the schema have more than ${mostCharacters} characters together`))
-      return
+      return false
     }
     const lengths = lengthProblems(field, rule)
     if (lengths.length > 0) walk.found.push(...lengths)
     else walk.found.push(...problemsOf(walk, field, compiledRule(rule, declared), schema, declared, place))
     yield
   }
-  for (const [path, inner, own] of innerPlaces(at, schema, { ...place, declared })) {
-    if (hasRules(inner)) yield* visit(walk, `${at}${path}`, inner, own)
-  }
+  return true
 }
 
 type Inner = readonly [path: string, schema: JSONSchemaProps, place: Place]
