@@ -122,40 +122,43 @@ async function drain(
 ): Promise<void> {
   await cordon()
   const state = new Map<string, Progress>()
-  const set = (key: string, next: Omit<Progress, 'key'>) => {
-    state.set(key, { key, ...next })
+  const set = (pod: Pod, next: Omit<Progress, 'key'>) => {
+    state.set(keyOf(pod), { key: keyOf(pod), ...next })
     show([...state.values()])
   }
-  const first = await podsOf(name, signal)
-  const leaving = first.filter((pod) => {
-    const found = drainVerdict(pod)
-    if (found.verdict === 'evict' || (found.verdict === 'ask' && isForced)) return true
-    set(keyOf(pod), { state: 'stays', note: found.because })
-    return false
-  })
-  for (const pod of leaving) set(keyOf(pod), { state: 'waits', note: 'waits' })
+  const leaving = new Set<Pod>()
+  for (const pod of await podsOf(name, signal)) {
+    const staying = staysBecause(pod, isForced)
+    if (staying === undefined) leaving.add(pod)
+    else set(pod, { state: 'stays', note: staying })
+  }
+  for (const pod of leaving) set(pod, { state: 'waits', note: 'waits' })
   show([...state.values()])
-  const uids = new Map(leaving.map((pod) => [pod.metadata.uid, pod]))
-  const evicted = new Set<string>()
+  const evicted = new Set<Pod>()
+  const advance = async (pod: Pod, isPresent: boolean) => {
+    if (!isPresent) {
+      set(pod, { state: 'gone', note: 'left' })
+      leaving.delete(pod)
+      return
+    }
+    if (evicted.has(pod)) return
+    const refusal = await evict(pod, signal)
+    if (refusal === undefined) evicted.add(pod)
+    set(pod, refusal === undefined ? { state: 'evicted', note: 'is being stopped' } : { state: 'waits', note: refusal })
+  }
   while (!signal.aborted) {
     const present = new Set((await podsOf(name, signal)).map(({ metadata }) => metadata.uid))
-    for (const [uid, pod] of uids) {
-      const key = keyOf(pod)
-      if (!present.has(uid)) {
-        set(key, { state: 'gone', note: 'left' })
-        uids.delete(uid)
-      } else if (!evicted.has(uid ?? '')) {
-        const refusal = await evict(pod, signal)
-        if (refusal === undefined) evicted.add(uid ?? '')
-        set(
-          key,
-          refusal === undefined ? { state: 'evicted', note: 'is being stopped' } : { state: 'waits', note: refusal },
-        )
-      }
-    }
-    if (uids.size === 0) return
+    for (const pod of leaving) await advance(pod, present.has(pod.metadata.uid))
+    if (leaving.size === 0) return
     await new Promise((resolve) => setTimeout(resolve, againMs))
   }
+}
+
+/** undefined: it is evicted. */
+function staysBecause(pod: Pod, isForced: boolean): string | undefined {
+  const found = drainVerdict(pod)
+  if (found.verdict === 'evict') return undefined
+  return found.verdict === 'ask' && isForced ? undefined : found.because
 }
 
 function keyOf({ metadata }: Pod): string {

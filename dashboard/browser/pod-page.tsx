@@ -171,18 +171,13 @@ function containerWords(status: ContainerStatus | undefined): { readonly level: 
   if (status === undefined) return { level: 'idle', words: 'Not started yet' }
   const { state, ready, restartCount } = status
   const restarts = restartCount > 0 ? `, ${restartCount} restart${restartCount === 1 ? '' : 's'}` : ''
-  if (state?.running)
-    return { level: ready ? 'good' : 'warn', words: `Running${ready ? '' : ', not ready'}${restarts}` }
+  if (state?.running && ready) return { level: 'good', words: `Running${restarts}` }
+  if (state?.running) return { level: 'warn', words: `Running, not ready${restarts}` }
   if (state?.terminated) {
     const { exitCode, reason } = state.terminated
-    return {
-      level: exitCode === 0 ? 'idle' : 'bad',
-      words: `Ended with exit code ${exitCode}${reason ? ` (${reason})` : ''}${restarts}`,
-    }
+    const words = `Ended with exit code ${exitCode}${reason ? ` (${reason})` : ''}${restarts}`
+    return { level: exitCode === 0 ? 'idle' : 'bad', words }
   }
-  const waiting = state?.waiting
-  return {
-    level: 'warn',
-    words: `${waiting?.reason ?? 'Waiting'}${waiting?.message ? `: ${waiting.message}` : ''}${restarts}`,
-  }
+  const { reason = 'Waiting', message = '' } = state?.waiting ?? {}
+  return { level: 'warn', words: `${reason}${message && `: ${message}`}${restarts}` }
 }

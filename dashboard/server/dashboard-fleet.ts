@@ -101,6 +101,15 @@ export function dashboardFleet(needs: DashboardFleetNeeds): DashboardFleet {
     }
   }
 
+  /** Its rights and all cards: at the start, and again when its rights have changed. */
+  async function* beginning(viewer: FleetViewer): AsyncIterable<Uint8Array> {
+    yield message({ reset: viewer.rights })
+    viewer.isLive = true
+    viewer.needsReset = false
+    await Promise.race([cards?.filled, viewer.aborted])
+    if (cards !== undefined) yield* allCards(cards, viewer, lastUsage)
+  }
+
   return {
     history: history.of,
     async *stream(identity, signal) {
@@ -112,13 +121,7 @@ export function dashboardFleet(needs: DashboardFleetNeeds): DashboardFleet {
         yield retryLine
         watching ??= watch().catch((error: unknown) => log.error('Dashboard stopped watching', { error }))
         while (!viewer.ended) {
-          if (viewer.needsReset) {
-            yield message({ reset: viewer.rights })
-            viewer.isLive = true
-            viewer.needsReset = false
-            await Promise.race([cards?.filled, viewer.aborted])
-            if (cards !== undefined) yield* allCards(cards, viewer, lastUsage)
-          }
+          if (viewer.needsReset) yield* beginning(viewer)
           const text = viewer.next()
           if (text !== undefined) yield text
           else if (!viewer.needsReset) await viewer.wait()

@@ -38,17 +38,13 @@ export async function* allCards(
 ): AsyncIterable<Uint8Array> {
   const { rights } = viewer
   for (const kind of cardKinds) {
-    let put: string[] = []
-    for (const { namespace, text } of [...tables[kind].all()]) {
-      if (!isVisible(rights, kind, namespace)) continue
-      put.push(text)
-      if (put.length < cardsAtOnce) continue
-      yield event(`{"${kind}":{"put":[${put.join(',')}]}}`)
-      put = []
-      await setImmediate()
+    const visible = [...tables[kind].all()].filter(({ namespace }) => isVisible(rights, kind, namespace))
+    for (let at = 0; at < visible.length; at += cardsAtOnce) {
+      const some = visible.slice(at, at + cardsAtOnce)
+      yield event(`{"${kind}":{"put":[${some.map(({ text }) => text).join(',')}]}}`)
+      if (some.length === cardsAtOnce) await setImmediate()
       if (viewer.needsReset || viewer.ended) return
     }
-    if (put.length > 0) yield event(`{"${kind}":{"put":[${put.join(',')}]}}`)
     if (viewer.needsReset || viewer.ended) return
   }
   yield message({ complete: true, ...(rights.usage && { usage: Object.fromEntries(used) }) })
