@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
-import { type Loop, runLoops } from './run.ts'
+import { type Loop, runLoops, startLoops } from './run.ts'
 import { quietLog } from './testing/quiet-log.ts'
 
 setFlagsFromString('--expose-gc')
@@ -75,4 +75,31 @@ test('what loops refer to is released with the last reference to them', async (t
     collectGarbage()
   }
   t.equal(held.deref(), undefined)
+})
+
+test('loops that were started before the program end with its loop for them', async (t) => {
+  const { running, run } = startLoops([untilStopped('a'), untilStopped('b')], quietLog(t))
+  await turn()
+  t.same(ended, [], 'they run')
+  const stop = new AbortController()
+  const own = run(stop.signal)
+  stop.abort()
+  await Promise.all([own, running])
+  t.same(ended.splice(0), ['a', 'b'])
+  const late = startLoops([untilStopped('c')], quietLog(t))
+  await late.run(AbortSignal.abort())
+  t.same(ended.splice(0), ['c'], 'it was stopped before')
+})
+
+test('the failure of a loop that was started before is that of its loop in the program', async (t) => {
+  const failing: Loop = {
+    name: 'a',
+    run: async () => {
+      throw new Error('no store')
+    },
+  }
+  const { running, run } = startLoops([failing, untilStopped('b')], quietLog(t))
+  await t.rejects(running, { message: 'Loop a failed' })
+  await t.rejects(run(new AbortController().signal), { message: 'Loop a failed' })
+  t.same(ended.splice(0), ['b'])
 })

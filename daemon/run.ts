@@ -5,6 +5,33 @@ import type { Log } from './log.ts'
 
 export type Loop = { readonly name: string; readonly run: (signal: AbortSignal) => Promise<void> }
 
+/** Loops that run already. `running` rejects when one of them fails. */
+export type StartedLoops = {
+  readonly running: Promise<void>
+  /** Ends them with `signal`, as a loop that stands for all of them. */
+  readonly run: Loop['run']
+}
+
+/** Starts loops that have to read something before the other loops of the program start. */
+export function startLoops(loops: readonly Loop[], log: Log): StartedLoops {
+  const stopping = new AbortController()
+  const running = runLoops(loops, stopping.signal, log)
+  running.catch(() => undefined) // `run`, which is called later, rejects with it
+  return {
+    running,
+    async run(signal) {
+      const stop = () => stopping.abort()
+      if (signal.aborted) stop()
+      signal.addEventListener('abort', stop, { once: true })
+      try {
+        await running
+      } finally {
+        signal.removeEventListener('abort', stop)
+      }
+    },
+  }
+}
+
 /**
  * Resolves when every loop has ended after `signal`; rejects with the first loop's error after the others have ended.
  * A loop that ends by itself while nothing asked it to is a failure too.

@@ -2,7 +2,7 @@
 import { isApiError } from '../../../api/api-error.ts'
 import { registrationName } from '../../../api/registration/api-service.ts'
 import type { GroupVersion } from '../../../api/registration/group-order.ts'
-import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { type Loop, startLoops } from '../../../daemon/run.ts'
 import { type InformerNeeds, informer } from '../../store/informer.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { isOwnGroup } from '../kinds/registration/own-groups.ts'
@@ -35,9 +35,7 @@ export async function followApiServices(needs: InformerNeeds): Promise<{ apiServ
     else remotes.delete(name)
     for (const listener of listeners) listener(name)
   })
-  const stopping = new AbortController()
-  const running = runLoops([{ name: 'api-services', run: found.run }], stopping.signal, needs.log)
-  running.catch(() => undefined) // the loop, which starts later, ends with it
+  const { running, run } = startLoops([{ name: 'api-services', run: found.run }], needs.log)
   await Promise.race([found.listed, running])
   const latest = () => {
     try {
@@ -64,16 +62,6 @@ export async function followApiServices(needs: InformerNeeds): Promise<{ apiServ
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
-  }
-  const run = async (signal: AbortSignal) => {
-    const stop = () => stopping.abort()
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop, { once: true })
-    try {
-      await running
-    } finally {
-      signal.removeEventListener('abort', stop)
-    }
   }
   return { apiServices, loop: { name: 'api-services', run } }
 }

@@ -3,8 +3,7 @@ import { ApiError } from '../../../api/api-error.ts'
 import { type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../../api/identity.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { Loop } from '../../../daemon/run.ts'
-import { runLoops } from '../../../daemon/run.ts'
+import { type Loop, startLoops } from '../../../daemon/run.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store } from '../../store/store.ts'
 import type { AccessDecision, Attributes, Authorizer } from '../handlers/authorizer.ts'
@@ -31,10 +30,8 @@ export async function openAuthorizer(needs: AuthorizerNeeds): Promise<Authorizer
     informer(needs, 'clusterrolebindings', counted(index.updateBinding)),
     informer(needs, 'rolebindings', counted(index.updateBinding)),
   ]
-  const stopping = new AbortController()
-  const loops = kinds.map(({ run }, at) => ({ name: `access-${at}`, run }))
-  const running = runLoops(loops, stopping.signal, log)
-  running.catch(() => undefined) // the loop of the authorizer, which starts later, ends with it
+  const loops = kinds.map((kind, at) => ({ name: `access-${at}`, run: kind.run }))
+  const { running, run } = startLoops(loops, log)
   await Promise.race([Promise.all(kinds.map(({ listed }) => listed)), running])
   return {
     name: 'authorizer',
@@ -42,16 +39,7 @@ export async function openAuthorizer(needs: AuthorizerNeeds): Promise<Authorizer
     rulesOfRole: index.rulesOfRole,
     decide: (identity, attributes) => decide(identity, attributes, index, store),
     revision: () => revision,
-    async run(signal) {
-      const stop = () => stopping.abort()
-      if (signal.aborted) stop()
-      signal.addEventListener('abort', stop, { once: true })
-      try {
-        await running
-      } finally {
-        signal.removeEventListener('abort', stop)
-      }
-    },
+    run,
   }
 }
 

@@ -2,7 +2,7 @@
 import { isApiError } from '../../../../api/api-error.ts'
 import type { Clock } from '../../../../daemon/clock.ts'
 import type { Log } from '../../../../daemon/log.ts'
-import { type Loop, runLoops } from '../../../../daemon/run.ts'
+import { type Loop, startLoops } from '../../../../daemon/run.ts'
 import { informer } from '../../../store/informer.ts'
 import type { Store } from '../../../store/store.ts'
 import type { LiveKinds } from './live-kinds.ts'
@@ -15,9 +15,7 @@ export async function followDefinitions(needs: DefinitionNeeds, kinds: LiveKinds
     const name = (present ?? previous)?.metadata.name
     if (name !== undefined) kinds.change(name, present)
   })
-  const stopping = new AbortController()
-  const running = runLoops([{ name: 'definitions', run: definitions.run }], stopping.signal, needs.log)
-  running.catch(() => undefined) // the loop, which starts later, ends with it
+  const { running, run } = startLoops([{ name: 'definitions', run: definitions.run }], needs.log)
   await Promise.race([definitions.listed, running])
   kinds.follow(() => {
     try {
@@ -27,17 +25,5 @@ export async function followDefinitions(needs: DefinitionNeeds, kinds: LiveKinds
       if (!isApiError(error, 'Expired')) throw error
     }
   })
-  return {
-    name: 'definitions',
-    async run(signal) {
-      const stop = () => stopping.abort()
-      if (signal.aborted) stop()
-      signal.addEventListener('abort', stop, { once: true })
-      try {
-        await running
-      } finally {
-        signal.removeEventListener('abort', stop)
-      }
-    },
-  }
+  return { name: 'definitions', run }
 }
