@@ -45,25 +45,25 @@ test('whatever happens, no two nodes have the same block, and all blocks come ba
     const settings = { clusterCIDR: '10.0.0.0/18', nodeCIDRMaskSize: 20 + random(6) }
     const cidrs = nodeCidrs(settings)
     const held = new Map<string, string>()
-    for (let step = 0; step < 300; step++) {
-      const owner = `node-${random(40)}`
-      const present = held.get(owner)
-      if (present !== undefined) {
-        if (random(2) === 0)
-          cidrs.mark(present, owner) // the watch event of the assignment
-        else {
-          cidrs.release(present, owner)
-          held.delete(owner)
-        }
-        continue
-      }
+    const seeAgain = (owner: string, present: string) => {
+      if (random(2) === 0) return void cidrs.mark(present, owner) // the watch event of the assignment
+      cidrs.release(present, owner)
+      held.delete(owner)
+    }
+    const assign = (owner: string) => {
       const given = cidrs.take(owner)
       if (given === undefined) {
         if (held.size !== cidrs.size) t.fail(`nothing given with ${held.size} of ${cidrs.size} in use`)
-        continue
+        return
       }
       if ([...held.values()].includes(given)) t.fail(`${given} was given twice`)
       held.set(owner, given)
+    }
+    for (let step = 0; step < 300; step++) {
+      const owner = `node-${random(40)}`
+      const present = held.get(owner)
+      if (present === undefined) assign(owner)
+      else seeAgain(owner, present)
     }
     for (const [owner, cidr] of held) cidrs.release(cidr, owner)
     const all = new Set(Array.from({ length: cidrs.size }, (_, index) => cidrs.take(`later-${index}`)))

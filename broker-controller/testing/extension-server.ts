@@ -149,8 +149,7 @@ function flunderStore() {
   let version = 1
   const put = (key: string, object: JsonObject, type: 'ADDED' | 'MODIFIED' | 'DELETED') => {
     version += 1
-    const metadata = { ...(isObject(object['metadata']) ? object['metadata'] : {}), resourceVersion: String(version) }
-    const stored = { ...object, metadata }
+    const stored = { ...object, metadata: { ...metadataOf(object), resourceVersion: String(version) } }
     if (type === 'DELETED') objects.delete(key)
     else objects.set(key, stored)
     const line = `${JSON.stringify({ type, object: stored })}\n`
@@ -158,42 +157,49 @@ function flunderStore() {
     for (const watch of watches) watch.write(line)
     return stored
   }
+  const create = (namespace: string, object: JsonObject) => {
+    const sent = metadataOf(object)
+    const made = { creationTimestamp: new Date().toISOString(), uid: randomUUID() }
+    return put(`${namespace}/${sent['name']}`, { ...object, metadata: { ...made, ...sent, namespace } }, 'ADDED')
+  }
+  const watch = (response: ServerResponse, from: number) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders()
+    for (const { line } of history.filter((one) => one.version > from)) response.write(line)
+    watches.add(response.once('close', () => watches.delete(response)))
+  }
+  const listOf = (prefix: string) => {
+    const items = [...objects].filter(([key]) => key.startsWith(prefix)).map(([, object]) => object)
+    const kind = { kind: 'FlunderList', apiVersion: `${wardle.group}/${wardle.version}` }
+    return { ...kind, metadata: { resourceVersion: String(version) }, items }
+  }
   return {
     async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
       const [path = '', query = ''] = (request.url ?? '').split('?')
       const [namespaces, namespace = '', , name = ''] = path.slice(wardlePath.length + 1).split('/')
       const key = `${namespace}/${name}`
-      const body = parseJson(await textOf(request))
-      const object = isObject(body) ? body : {}
+      const object = objectOf(parseJson(await textOf(request)))
       const found = objects.get(key)
-      if (request.method === 'POST') {
-        const sent = isObject(object['metadata']) ? object['metadata'] : {}
-        const made = { creationTimestamp: new Date().toISOString(), uid: randomUUID() }
-        const metadata = { ...made, ...sent, namespace }
-        return sendJson(response, 201, put(`${namespace}/${sent['name']}`, { ...object, metadata }, 'ADDED'))
-      }
+      if (request.method === 'POST') return sendJson(response, 201, create(namespace, object))
       if (name === '' || namespaces !== 'namespaces') {
         const options = new URLSearchParams(query)
-        if (options.has('watch')) {
-          response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders()
-          const from = Number(options.get('resourceVersion') || version)
-          for (const { line } of history.filter((one) => one.version > from)) response.write(line)
-          watches.add(response.once('close', () => watches.delete(response)))
-          return
-        }
-        const items = [...objects].filter(([one]) => namespaces !== 'namespaces' || one.startsWith(`${namespace}/`))
-        const kind = { kind: 'FlunderList', apiVersion: `${wardle.group}/${wardle.version}` }
-        const metadata = { resourceVersion: String(version) }
-        return sendJson(response, 200, { ...kind, metadata, items: items.map(([, one]) => one) })
+        if (options.has('watch')) return watch(response, Number(options.get('resourceVersion') || version))
+        return sendJson(response, 200, listOf(namespaces === 'namespaces' ? `${namespace}/` : ''))
       }
       if (found === undefined) return sendJson(response, 404, statusOf(404, `flunders "${name}" not found`))
       if (request.method === 'DELETE') return sendJson(response, 200, put(key, found, 'DELETED'))
       if (request.method === 'GET') return sendJson(response, 200, found)
-      const [before, sent] = [found['metadata'], object['metadata']].map((one) => (isObject(one) ? one : {}))
-      const metadata = { ...before, ...sent }
+      const metadata = { ...metadataOf(found), ...metadataOf(object) }
       return sendJson(response, 200, put(key, { ...found, ...object, metadata }, 'MODIFIED'))
     },
   }
+}
+
+function metadataOf({ metadata }: JsonObject): JsonObject {
+  return objectOf(metadata)
+}
+
+function objectOf(value: unknown): JsonObject {
+  return isObject(value) ? value : {}
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {

@@ -25,41 +25,54 @@ const sandbox: SandboxOptions = {
   ...{ hosts: [], sysctls: {}, ports: [] },
 }
 
-/** `during`: what happens while the engine works on the first request to this path. */
-async function engineDuring(t: Test, path: string, during: (fleet: Fleet) => Promise<void>) {
+function fakeEngine() {
   const networks = new Map<string, { readonly name: string; readonly config: unknown }>([
     ['bridge-id', { name: 'bridge', config: [] }],
   ])
   const containers = new Map<string, { readonly on: string; started: boolean }>()
+  type Body = { Name: string; IPAM: { Config: unknown }; HostConfig: { NetworkMode: string } }
+  const answers: { readonly [path: string]: (body: Body) => { status: number; answer: object } } = {
+    '/version': () => ({ status: 200, answer: { ApiVersion: '1.41' } }),
+    '/networks': () => ({
+      status: 200,
+      answer: [...networks].map(([Id, { name, config }]) => rowOf(Id, name, config)),
+    }),
+    '/networks/create'({ Name, IPAM }) {
+      networks.set(`id-${Name}`, { name: Name, config: IPAM.Config })
+      return { status: 201, answer: { Id: `id-${Name}` } }
+    },
+    '/containers/json': () => ({ status: 200, answer: [...containers].map(([Id, { on }]) => attachedOf(Id, on)) }),
+    '/containers/create'({ HostConfig }) {
+      containers.set(`c-${containers.size}`, { on: HostConfig.NetworkMode, started: false })
+      return { status: 201, answer: { Id: `c-${containers.size - 1}` } }
+    },
+  }
+  const answered = (method: string | undefined, pathname: string, body: Body): { status: number; answer?: object } => {
+    const answer = answers[pathname]
+    if (answer !== undefined) return answer(body)
+    const [, collection = '', id = '', action = ''] = pathname.split('/')
+    const container = containers.get(id)
+    if (action === 'start' && container !== undefined) container.started = true
+    if (method === 'DELETE') (collection === 'networks' ? networks : containers).delete(id)
+    return { status: 204 }
+  }
+  return { containers, answered }
+}
+
+/** `during`: what happens while the engine works on the first request to this path. */
+async function engineDuring(t: Test, path: string, during: (fleet: Fleet) => Promise<void>) {
+  const { containers, answered } = fakeEngine()
   let hasHappened = false
   let wanted: WantedNetwork = routed ?? { mode: 'routed', podsMayMove: true }
   const answer = async (request: IncomingMessage) => {
     const { pathname } = new URL(request.url ?? '', 'http://docker')
     let text = ''
     for await (const chunk of request) text += chunk
-    const body = text === '' ? {} : JSON.parse(text)
     if (pathname === path && !hasHappened) {
       hasHappened = true
       await during(fleet)
     }
-    const [, collection = '', id = '', action = ''] = pathname.split('/')
-    if (pathname === '/version') return { status: 200, answer: { ApiVersion: '1.41' } }
-    if (pathname === '/networks')
-      return { status: 200, answer: [...networks].map(([Id, { name, config }]) => rowOf(Id, name, config)) }
-    if (pathname === '/networks/create') {
-      networks.set(`id-${body.Name}`, { name: body.Name, config: body.IPAM.Config })
-      return { status: 201, answer: { Id: `id-${body.Name}` } }
-    }
-    if (pathname === '/containers/json')
-      return { status: 200, answer: [...containers].map(([Id, { on }]) => attachedOf(Id, on)) }
-    if (pathname === '/containers/create') {
-      containers.set(`c-${containers.size}`, { on: body.HostConfig.NetworkMode, started: false })
-      return { status: 201, answer: { Id: `c-${containers.size - 1}` } }
-    }
-    const container = containers.get(id)
-    if (action === 'start' && container !== undefined) container.started = true
-    if (request.method === 'DELETE') (collection === 'networks' ? networks : containers).delete(id)
-    return { status: 204 }
+    return answered(request.method, pathname, text === '' ? {} : JSON.parse(text))
   }
   const socketPath = join(await mkdtemp(join(tmpdir(), 'bramble-docker-')), 's')
   const server = createServer(async (request, response) => {

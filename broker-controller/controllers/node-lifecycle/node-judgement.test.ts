@@ -25,17 +25,15 @@ const taintSets = [
 
 /** Every combination of what may be known of a node, at moments from its first second to long after its grace. */
 function* situations() {
-  for (const ready of ['True', 'False', 'Unknown'] as const) {
-    for (const taints of taintSets) {
-      for (const lease of [undefined, lost, goodbye]) {
-        for (const suspected of [undefined, suspicion]) {
-          for (const ms of [0, 4_999, 5_001, 10_000, 50_001, 55_000, 120_001, 300_001]) {
-            const node = aNode({ ready, taints })
-            const sight = firstSight(node, undefined, at(0), settings)
-            const health = lease === undefined ? sight : seenLease(sight, lease, at(0), settings)
-            yield { node, judgement: judgeNode({ node, health, zone: '' }, suspected, settings, ms), ms }
-          }
-        }
+  const readiness = ['True', 'False', 'Unknown'] as const
+  const nodes = readiness.flatMap((ready) => taintSets.map((taints) => aNode({ ready, taints })))
+  for (const node of nodes) {
+    const sight = firstSight(node, undefined, at(0), settings)
+    const leases = [lost, goodbye].map((lease) => seenLease(sight, lease, at(0), settings))
+    for (const health of [sight, ...leases]) {
+      for (const suspected of [undefined, suspicion]) {
+        for (const ms of [0, 4_999, 5_001, 10_000, 50_001, 55_000, 120_001, 300_001])
+          yield { node, judgement: judgeNode({ node, health, zone: '' }, suspected, settings, ms), ms }
       }
     }
   }

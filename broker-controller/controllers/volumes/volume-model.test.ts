@@ -187,22 +187,11 @@ async function problemsAtRest({ store }: VolumeWorld): Promise<readonly string[]
   const storageClasses = new Map((await store.list('storageclasses')).items.map((one) => [one.metadata.name, one]))
   const isDelayed = (claim: StoredClaim) =>
     storageClasses.get(classOfClaim(claim) ?? '')?.volumeBindingMode === 'WaitForFirstConsumer'
-  const claimOf = (volume: StoredVolume) => claims.find(({ metadata }) => metadata.uid === volume.spec?.claimRef?.uid)
   const problems: string[] = []
   const must = (holds: boolean, problem: string) => void (holds || problems.push(problem))
   for (const claim of claims) {
     const { name, deletionTimestamp, finalizers = [] } = claim.metadata
-    const volume = volumes.find(({ metadata }) => metadata.name === claim.spec?.volumeName)
-    const isBound = claim.status?.phase === 'Bound'
-    if (isBound)
-      must(volume?.spec?.claimRef?.uid === claim.metadata.uid, `claim ${name} is bound to no volume of its own`)
-    if (isBound) must(volume?.status?.phase === 'Bound', `the volume of claim ${name} is ${volume?.status?.phase}`)
-    if (claim.status?.phase === 'Lost')
-      must(volume?.spec?.claimRef?.uid !== claim.metadata.uid, `claim ${name} is not lost`)
-    if (claim.status?.phase === 'Pending' && !claim.spec?.volumeName && !isDelayed(claim)) {
-      const fitting = volumes.filter((one) => isFreeFor(one, claim)).map(({ metadata }) => metadata.name)
-      must(fitting.length === 0, `claim ${name} waits, and ${fitting} fit it`)
-    }
+    claimAgrees(claim, volumes, isDelayed(claim), must)
     const isUsed = pods.some(
       ({ spec }) => spec.nodeName && spec.volumes?.some((one) => one.persistentVolumeClaim?.claimName === name),
     )
@@ -211,21 +200,41 @@ async function problemsAtRest({ store }: VolumeWorld): Promise<readonly string[]
     must(selected === undefined || present.has(selected), `claim ${name} waits for a node that is gone`)
     must(finalizers.includes(volumeFinalizers.claim), `claim ${name} is not protected`)
   }
-  for (const volume of volumes) {
-    const { name, deletionTimestamp } = volume.metadata
-    const { phase } = volume.status ?? {}
-    const claim = claimOf(volume)
-    const hasThis = claim?.spec?.volumeName === name
-    must(deletionTimestamp === undefined || phase === 'Bound', `volume ${name} is ${phase}, and not removed`)
-    if (phase === 'Bound') must(hasThis, `volume ${name} is bound to no claim`)
-    if (phase === 'Released' || phase === 'Failed') must(!hasThis, `volume ${name} is ${phase}, and its claim exists`)
-    if (claim === undefined && volume.spec?.claimRef?.uid)
-      must(phase !== 'Available', `volume ${name} has a claim that is gone`)
-    must(phase !== 'Pending', `volume ${name} was not visited`)
-  }
+  for (const volume of volumes) volumeAgrees(volume, claims, must)
   const taken = claims.filter(({ status }) => status?.phase === 'Bound').map(({ spec }) => spec?.volumeName)
   must(new Set(taken).size === taken.length, `two claims are bound to one volume: ${taken}`)
   return problems
+}
+
+type Must = (holds: boolean, problem: string) => void
+
+function claimAgrees(claim: StoredClaim, volumes: readonly StoredVolume[], isDelayed: boolean, must: Must): void {
+  const { name, uid } = claim.metadata
+  const { phase } = claim.status ?? {}
+  const volume = volumes.find(({ metadata }) => metadata.name === claim.spec?.volumeName)
+  const isItsOwn = volume?.spec?.claimRef?.uid === uid
+  if (phase === 'Bound') {
+    must(isItsOwn, `claim ${name} is bound to no volume of its own`)
+    must(volume?.status?.phase === 'Bound', `the volume of claim ${name} is ${volume?.status?.phase}`)
+  }
+  if (phase === 'Lost') must(!isItsOwn, `claim ${name} is not lost`)
+  if (phase === 'Pending' && !claim.spec?.volumeName && !isDelayed) {
+    const fitting = volumes.filter((one) => isFreeFor(one, claim)).map(({ metadata }) => metadata.name)
+    must(fitting.length === 0, `claim ${name} waits, and ${fitting} fit it`)
+  }
+}
+
+function volumeAgrees(volume: StoredVolume, claims: readonly StoredClaim[], must: Must): void {
+  const { name, deletionTimestamp } = volume.metadata
+  const { phase } = volume.status ?? {}
+  const claim = claims.find(({ metadata }) => metadata.uid === volume.spec?.claimRef?.uid)
+  const hasThis = claim?.spec?.volumeName === name
+  must(deletionTimestamp === undefined || phase === 'Bound', `volume ${name} is ${phase}, and not removed`)
+  if (phase === 'Bound') must(hasThis, `volume ${name} is bound to no claim`)
+  if (phase === 'Released' || phase === 'Failed') must(!hasThis, `volume ${name} is ${phase}, and its claim exists`)
+  if (claim === undefined && volume.spec?.claimRef?.uid)
+    must(phase !== 'Available', `volume ${name} has a claim that is gone`)
+  must(phase !== 'Pending', `volume ${name} was not visited`)
 }
 
 function isFreeFor(volume: StoredVolume, claim: StoredClaim): boolean {
@@ -267,6 +276,21 @@ function watchingChoices(inner: Store) {
   return { store, choices }
 }
 
+type Choices = ReturnType<typeof watchingChoices>['choices']
+
+async function wrongChoices(world: VolumeWorld, choices: Choices): Promise<readonly string[]> {
+  const problems: string[] = []
+  for (const { volume, better } of choices) {
+    for (const name of better) {
+      // Another claim had taken it a moment before.
+      const one = await world.volume(name)
+      if (one?.spec !== undefined && one.spec.claimRef === undefined)
+        problems.push(`${volume} was chosen before ${name}`)
+    }
+  }
+  return problems
+}
+
 test('whatever people do and wherever the process is killed, claims and volumes agree at rest', async (t) => {
   let [crashes, bound, chosen] = [0, 0, 0]
   for (let seed = 1; seed <= 60; seed++) {
@@ -282,15 +306,17 @@ test('whatever people do and wherever the process is killed, claims and volumes 
     })
     if (crashing === undefined || watching === undefined) throw new Error('no store')
     const { act } = actors(world, random)
-    for (let life = 0; life < 8; life++) {
-      crashing.allow(Math.floor(random() * 8))
-      const end = world.start()
+    const liveOnce = async (end: () => Promise<void>) => {
       for (let step = 0; step < 6; step++) {
         await act()
         if (random() < 0.5) await world.settle(random() < 0.5 ? 0 : 50)
       }
       await world.settle()
       await end()
+    }
+    for (let life = 0; life < 8; life++) {
+      crashing.allow(Math.floor(random() * 8))
+      await liveOnce(world.start())
       if (crashing.crashed()) crashes++
     }
     crashing.allow(Number.POSITIVE_INFINITY)
@@ -303,14 +329,7 @@ test('whatever people do and wherever the process is killed, claims and volumes 
     }
     await world.settle(1_000)
     for (const problem of await problemsAtRest(world)) t.fail(`seed ${seed}: ${problem}`)
-    for (const { volume, better } of watching.choices) {
-      for (const name of better) {
-        // Another claim had taken it a moment before.
-        const one = await world.volume(name)
-        if (one?.spec !== undefined && one.spec.claimRef === undefined)
-          t.fail(`seed ${seed}: ${volume} was chosen before ${name}`)
-      }
-    }
+    for (const problem of await wrongChoices(world, watching.choices)) t.fail(`seed ${seed}: ${problem}`)
     chosen += watching.choices.length
     const written = crashing.written()
     await world.settle(60_000)

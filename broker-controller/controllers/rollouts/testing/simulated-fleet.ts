@@ -81,8 +81,7 @@ export function simulateRollout(
 
   function moved(node: RolloutNode, now: number): RolloutNode {
     const { name, admitted, report } = node
-    // Machines that were off come back over the first day.
-    const seen = node.isConnected || report !== undefined || draw() > 0.012 ? node : { ...node, isConnected: true }
+    const seen = isBack(node) ? { ...node, isConnected: true } : node
     if (!seen.isConnected || admitted === undefined) return seen
     const reported = (outcome: 'trial' | 'committed' | 'rolledBack') => ({
       digest: admitted.digest,
@@ -94,11 +93,21 @@ export function simulateRollout(
       ran.add(name)
       return { ...seen, report: reported('trial') }
     }
-    if (report.outcome === 'committed' && fleet.outcome === 'goes away' && now - report.atMs >= trialMs)
+    if (now - report.atMs < trialMs) return seen
+    if (report.outcome === 'committed' && fleet.outcome === 'goes away')
       return { ...seen, isConnected: false, lostSinceMs: now }
-    if (report.outcome !== 'trial' || now - report.atMs < trialMs) return seen
-    if (bad.has(name) || fleet.outcome === 'rolledBack') return { ...seen, report: reported('rolledBack') }
+    if (report.outcome !== 'trial') return seen
+    if (isBad(name)) return { ...seen, report: reported('rolledBack') }
     return { ...seen, sequence: admitted.sequence, report: reported('committed') }
+  }
+
+  /** Machines that were off come back over the first day. */
+  function isBack({ isConnected, report }: RolloutNode): boolean {
+    return !isConnected && report === undefined && draw() <= 0.012
+  }
+
+  function isBad(name: string): boolean {
+    return bad.has(name) || fleet.outcome === 'rolledBack'
   }
 }
 

@@ -93,9 +93,7 @@ function world(random: () => number, mode: BackupMode) {
         state = undefined
       } else if (step.step === 'enter') state = { ...state, ...step }
       else if (step.do === 'stop pods') disk.isPodRunning = false
-      else if (step.do === 'before' && memory.before === undefined) set({ before: running })
-      else if (step.do === 'copy' && memory.copy === undefined) set({ copy: running })
-      else if (step.do === 'after' && memory.after === undefined) set({ after: running })
+      else if (step.do !== undefined && memory[step.do] === undefined) set({ [step.do]: running })
     },
     node() {
       if (state?.mode !== 'stopped') return

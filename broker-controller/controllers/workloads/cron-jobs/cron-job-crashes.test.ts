@@ -22,7 +22,7 @@ for (const concurrencyPolicy of ['Allow', 'Forbid']) {
       const jobs = async () => (await world.store.list('jobs')).items
       const uids = new Map<string, string>()
       let mostRunning = 0
-      for (let round = 0; round < 40; round++) {
+      const lifeOfControllers = async () => {
         const stop = world.start(workloadControllers(world.needs, utc))
         crashing.allow(Math.floor(random() * 15))
         for (let step = 0; step < 3 && !crashing.crashed(); step++) {
@@ -31,6 +31,9 @@ for (const concurrencyPolicy of ['Allow', 'Forbid']) {
         }
         await stop()
         crashing.allow(Number.POSITIVE_INFINITY)
+      }
+      for (let round = 0; round < 40; round++) {
+        await lifeOfControllers()
         const running = (await jobs()).filter((job) => finishedConditionOf(job) === undefined)
         mostRunning = Math.max(mostRunning, running.length)
         for (const { metadata: one } of await jobs()) {

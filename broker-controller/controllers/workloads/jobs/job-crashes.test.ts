@@ -2,6 +2,7 @@
 import { test } from 'tap'
 import type { JobSpec } from '../../../../api/batch/job.ts'
 import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
+import type { StoredPod } from '../../../store/store.ts'
 import type { CrashingStore } from '../../../testing/crashing-store.ts'
 import { crashingJobWorld, type JobWorld } from '../../../testing/job-world.ts'
 import { workloadControllers } from '../workload-controllers.ts'
@@ -39,19 +40,19 @@ async function runWithCrashes(
   random: () => number,
 ): Promise<() => { readonly succeeded: number; readonly failed: number }> {
   const outcomes = new Map<string, 'succeeded' | 'failed'>()
+  const endPod = async (pod: StoredPod, succeeds: boolean) => {
+    await world.end(pod, succeeds ? 0 : 1)
+    outcomes.set(pod.metadata.uid, succeeds ? 'succeeded' : 'failed')
+  }
+  const advancePod = async (pod: StoredPod) => {
+    if (pod.metadata.deletionTimestamp !== undefined) await endPod(pod, false)
+    else if (!pod.spec.nodeName) await world.store.update('pods', { ...pod, spec: { ...pod.spec, nodeName: 'pi-01' } })
+    else if (random() >= 0.4) await endPod(pod, random() < 0.6)
+  }
   const playNode = async () => {
     for (const pod of await world.pods()) {
       const { phase } = pod.status ?? {}
-      if (phase === 'Succeeded' || phase === 'Failed') continue
-      const isLeaving = pod.metadata.deletionTimestamp !== undefined
-      if (!isLeaving && !pod.spec.nodeName) {
-        await world.store.update('pods', { ...pod, spec: { ...pod.spec, nodeName: 'pi-01' } })
-        continue
-      }
-      if (!isLeaving && random() < 0.4) continue
-      const succeeds = !isLeaving && random() < 0.6
-      await world.end(pod, succeeds ? 0 : 1)
-      outcomes.set(pod.metadata.uid, succeeds ? 'succeeded' : 'failed')
+      if (phase !== 'Succeeded' && phase !== 'Failed') await advancePod(pod)
     }
   }
   for (let round = 0; round < 200; round++) {
