@@ -1,6 +1,7 @@
 /** Parses the command line of `bramble-agent`. */
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
-import { type Command, type PrintText, readArguments, type Values } from '../daemon/process/command-line.ts'
+import type { Command } from '../daemon/process/command.ts'
+import { type PrintText, readArguments, type Values } from '../daemon/process/command-line.ts'
 import { bashCompletion } from '../daemon/process/completion.ts'
 import { version } from '../daemon/process/version.ts'
 import { agentDefaults, agentProgram, completionRow, firstBootRow } from './commands/command-table.ts'

@@ -11,7 +11,8 @@ import { type ConnectionOptions, connect, createServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { openAuthority } from '../certs/authority.ts'
 import { issueNode, issueServer } from '../certs/issue.ts'
-import { type Command, printText, readArguments } from '../daemon/process/command-line.ts'
+import type { Command } from '../daemon/process/command.ts'
+import { printText, readArguments } from '../daemon/process/command-line.ts'
 
 const whole = [1, 1_000_000] as const
 /** A PUBLISH on the topic of a lease, with the digest of what the node reported. */

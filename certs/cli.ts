@@ -6,14 +6,8 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { nodeIdentity, nodeNameOf } from '../api/identity.ts'
 import { certificatesIn } from '../api/text/pem.ts'
-import {
-  type Command,
-  type PrintText,
-  printText,
-  readArguments,
-  refuse,
-  type Values,
-} from '../daemon/process/command-line.ts'
+import type { Command } from '../daemon/process/command.ts'
+import { type PrintText, printText, readArguments, refuse, type Values } from '../daemon/process/command-line.ts'
 import { bashCompletion } from '../daemon/process/completion.ts'
 import { exitCode } from '../daemon/process/exit-code.ts'
 import { version } from '../daemon/process/version.ts'

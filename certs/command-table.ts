@@ -1,5 +1,5 @@
 /** Every command of bramble-certs with its options: read, checked, explained and completed from these rows. */
-import type { Command } from '../daemon/process/command-line.ts'
+import type { Command } from '../daemon/process/command.ts'
 
 const authority = { value: 'FOLDER', help: 'folder with ca.crt and ca.key of the authority' } as const
 const out = { value: 'FOLDER', help: 'folder to write NAME.crt, NAME.key (mode 0600) and ca.crt to' } as const

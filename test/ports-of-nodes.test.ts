@@ -1,6 +1,6 @@
 /** What nodes send each other by UDP does not come from their pods: real rules in network namespaces, without an engine or an agent. */
 import { type Test, test } from 'tap'
-import type { PeerNetwork } from '../agent/network/peers/peer-network.ts'
+import type { PeerNetwork } from '../agent/network/peers/family-network.ts'
 import { peerRules } from '../agent/network/peers/peer-rules.ts'
 import { ipv4Rules } from '../agent/network/rule-family.ts'
 import { noRules } from '../agent/network/rule-set.ts'

@@ -2,15 +2,28 @@
 import { ipv4Rules } from '../../agent/network/rule-family.ts'
 import { type ByFamily, ipFamilies } from '../../api/text/ip-address.ts'
 import type { Reader } from '../../daemon/cell.ts'
+import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
-import { ownedTable } from '../adapters/network/network-owner.ts'
+import { type NetworkOwner, ownedTable } from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
-import { networkManager } from '../network/network-manager.ts'
+import { networkManager, type RuleTable } from '../network/network-manager.ts'
+import type { IPv6Guard } from '../network/peers/ipv6-guard.ts'
 import type { RuleSet } from '../network/rule-set.ts'
-import type { NetworkParts } from './network.ts'
+import type { AgentBoard, WriteEnds } from './board.ts'
+import type { AgentMachine } from './machine.ts'
+
+type RuleTableParts = {
+  readonly board: AgentBoard
+  readonly write: WriteEnds
+  readonly machine: Pick<AgentMachine, 'watch'>
+  readonly owner: NetworkOwner
+  readonly ipv6: IPv6Guard
+  readonly ipv6Table: RuleTable
+  readonly log: Log
+}
 
 /** The loops that keep both tables as the parts of the network want them. */
-export function ruleLoops({ board, write, machine, owner, ipv6, ipv6Table, log }: NetworkParts): readonly Loop[] {
+export function ruleLoops({ board, write, machine, owner, ipv6, ipv6Table, log }: RuleTableParts): readonly Loop[] {
   const { clockFor } = machine.watch
   // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
   const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)

@@ -1,5 +1,5 @@
 /** Every command of bramble-agent with its options: read, checked, explained and completed from these rows. */
-import type { Command } from '../../daemon/process/command-line.ts'
+import type { Command } from '../../daemon/process/command.ts'
 
 export const agentDefaults = {
   dataDir: '/var/lib/bramble/agent',

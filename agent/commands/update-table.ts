@@ -1,5 +1,5 @@
 /** The command bramble-update with its options: read, checked, explained and completed from this row. */
-import type { Command } from '../../daemon/process/command-line.ts'
+import type { Command } from '../../daemon/process/command.ts'
 import { agentDefaults } from './command-table.ts'
 
 /** Places of the updates of the agent, and of what its package contains. */

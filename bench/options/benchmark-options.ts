@@ -1,12 +1,7 @@
 /** The options of a benchmark, which reads them as the programs of Bramble do. */
-import {
-  type Options,
-  type PrintText,
-  printText,
-  readArguments,
-  refuse,
-  type Values,
-} from '../../daemon/process/command-line.ts'
+
+import type { Options } from '../../daemon/process/command.ts'
+import { type PrintText, printText, readArguments, refuse, type Values } from '../../daemon/process/command-line.ts'
 
 export type Benchmark<O extends Options = Options> = {
   /** As it is typed: `node dist/bench/fleet.js`. */

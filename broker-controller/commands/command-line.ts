@@ -1,5 +1,7 @@
 /** Parses the command line of `bramble-controller`. */
-import { type Command, type PrintText, readArguments, type Values } from '../../daemon/process/command-line.ts'
+
+import type { Command } from '../../daemon/process/command.ts'
+import { type PrintText, readArguments, type Values } from '../../daemon/process/command-line.ts'
 import { bashCompletion } from '../../daemon/process/completion.ts'
 import { version } from '../../daemon/process/version.ts'
 import type { EtcdFlags } from '../configuration/etcd-configuration.ts'

@@ -1,13 +1,7 @@
 /** Common parts of the controller's commands: arguments in, text and exit status out. */
-import {
-  type Arguments,
-  type Command,
-  type Forms,
-  type Options,
-  printText,
-  readArguments,
-  refuse,
-} from '../../daemon/process/command-line.ts'
+
+import type { Command, Forms, Options } from '../../daemon/process/command.ts'
+import { type Arguments, printText, readArguments, refuse } from '../../daemon/process/command-line.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
 import { failureText } from './command-failure.ts'
 

@@ -1,5 +1,5 @@
 /** The command bramble-controller-update with its options: read, checked, explained and completed from this row. */
-import type { Command } from '../../daemon/process/command-line.ts'
+import type { Command } from '../../daemon/process/command.ts'
 import { defaultDataDir } from '../commands/command-table.ts'
 
 /** Places of the updates of the controller, and of what its package contains. */

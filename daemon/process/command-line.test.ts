@@ -1,5 +1,6 @@
 import { test } from 'tap'
-import { type Command, printText, readArguments, wordsOf } from './command-line.ts'
+import type { Command } from './command.ts'
+import { printText, readArguments, wordsOf } from './command-line.ts'
 import { bashCompletion } from './completion.ts'
 import { helpText } from './help-text.ts'
 

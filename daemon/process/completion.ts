@@ -1,5 +1,7 @@
 /** A program's table of options → a completion script for bash. It is static: a start of Node for each TAB takes half a second on a Pi. */
-import { type Command, type Option, type Options, wordsOf } from './command-line.ts'
+
+import type { Command, Option, Options } from './command.ts'
+import { wordsOf } from './command-line.ts'
 
 /** The script for /usr/share/bash-completion/completions. */
 export function bashCompletion(program: Command): string {

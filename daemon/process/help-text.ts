@@ -1,5 +1,5 @@
 /** A command's row of the table of options → the text of its --help, which is also its man page. */
-import type { Command, Option } from './command-line.ts'
+import type { Command, Option } from './command.ts'
 
 const helpOption = { help: 'print this text', short: 'h' } as const
 const lineLength = 100

@@ -1,8 +1,8 @@
 /** Networks of this machine that have addresses which the fleet uses for pods or Services. */
 import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { ipv6RangesOverlap, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
-import type { FamilyNetwork } from './peer-network.ts'
-import type { HostIPv6Route, HostRoute } from './route-steps.ts'
+import type { FamilyNetwork } from './family-network.ts'
+import type { HostIPv6Route, HostRoute } from './host-routes.ts'
 import { tunnelDevice, wireguardDevice } from './tunnels.ts'
 
 /**

@@ -3,7 +3,7 @@ import { ipv6NodeMaskSize } from '../../../api/network/ipv6-ranges.ts'
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
 import { formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { formatIPv6, type IPv6Range, ipv6RangesOverlap, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
-import type { FamilyNetwork, PeerNetwork } from './peer-network.ts'
+import type { FamilyNetwork, PeerNetwork } from './family-network.ts'
 import { serviceRouteOf } from './service-route.ts'
 import type { PodRoute, Tunnel } from './tunnels.ts'
 

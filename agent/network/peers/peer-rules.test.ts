@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { jumpPoints } from '../base-rules.ts'
 import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import { noRules } from '../rule-set.ts'
-import type { PeerNetwork } from './peer-network.ts'
+import type { PeerNetwork } from './family-network.ts'
 import { peerRules } from './peer-rules.ts'
 
 const network: PeerNetwork = {

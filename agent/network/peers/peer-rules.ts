@@ -4,7 +4,7 @@ import { tunnelPort } from '../../../api/network/pod-network.ts'
 import { beforeTracking } from '../base-rules.ts'
 import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
-import type { FamilyNetwork, PeerNetwork } from './peer-network.ts'
+import type { FamilyNetwork, PeerNetwork } from './family-network.ts'
 import { tunnelDevice, wireguardDevice } from './tunnels.ts'
 
 /**

@@ -10,8 +10,9 @@ import type { MachineCondition } from '../../node/status/conditions.ts'
 import { areSameProofs, noProofs } from '../probes/proven-network.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { fakeWireguard } from '../testing/wireguard.ts'
+import type { HostRoute, RouteStep } from './host-routes.ts'
 import { peersManager } from './peers-manager.ts'
-import type { HostRoute, MadeRoutes, RouteStep } from './route-steps.ts'
+import type { MadeRoutes } from './route-steps.ts'
 import type { StepFailure } from './route-sync.ts'
 
 const peer = (number: number): NetworkPeer => ({

@@ -1,7 +1,8 @@
 import { test } from 'tap'
 import { parseCidr } from '../../../api/text/cidr.ts'
-import type { PeerNetwork } from './peer-network.ts'
-import { afterSteps, type HostLinks, type HostRoute, type MadeRoutes, planRoutes } from './route-steps.ts'
+import type { PeerNetwork } from './family-network.ts'
+import type { HostRoute } from './host-routes.ts'
+import { afterSteps, type HostLinks, type MadeRoutes, planRoutes } from './route-steps.ts'
 import type { PodRoute, TunnelPeer } from './tunnels.ts'
 
 const second: PodRoute = { range: '10.244.2.0/24', gateway: '192.168.1.2' }

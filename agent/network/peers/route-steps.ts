@@ -1,39 +1,11 @@
 /** From the routes that the kernel has to those that are wanted: steps that leave the routes of others alone. */
-import { type Cidr, formatCidr } from '../../../api/text/cidr.ts'
+import { formatCidr } from '../../../api/text/cidr.ts'
+import type { PeerNetwork } from './family-network.ts'
 import { homeNetworkOverlaps } from './home-networks.ts'
-import type { PeerNetwork } from './peer-network.ts'
-import { type ServiceRoute, serviceRouteSteps } from './service-route.ts'
+import type { HostIPv6Route, HostRoute, RouteStep, ServiceRoute } from './host-routes.ts'
+import { serviceRouteSteps } from './service-route.ts'
 import { tunnelMtu } from './tunnel-mtu.ts'
 import { type PodRoute, type TunnelDevice, type TunnelPeer, tunnelDevice, wireguardDevice } from './tunnels.ts'
-
-export type RouteStep =
-  | { readonly step: 'addRoute'; readonly route: PodRoute }
-  | { readonly step: 'removeRoute'; readonly route: PodRoute }
-  | { readonly step: 'openTunnel'; readonly address: string; readonly mac: string; readonly mtu: number }
-  | { readonly step: 'addTunnelPeer'; readonly peer: TunnelPeer }
-  | { readonly step: 'removeTunnelPeer'; readonly peer: TunnelPeer }
-  | { readonly step: 'closeTunnel' }
-  | { readonly step: 'openWireguard'; readonly address: string; readonly mtu: number }
-  | { readonly step: 'closeWireguard' }
-  | { readonly step: 'setTunnelMtu'; readonly device: TunnelDevice; readonly mtu: number }
-  | { readonly step: 'addTunnelIPv6'; readonly device: TunnelDevice; readonly address: string }
-  | { readonly step: 'removeTunnelIPv6'; readonly device: TunnelDevice; readonly address: string }
-  | { readonly step: 'addGuard'; readonly range: string }
-  | { readonly step: 'removeGuard'; readonly range: string }
-  | { readonly step: 'addServiceRoute'; readonly route: ServiceRoute }
-  | { readonly step: 'removeServiceRoute'; readonly route: ServiceRoute }
-
-/** A route in the kernel's main table. */
-export type HostRoute = {
-  readonly interface: string
-  readonly range: Cidr
-  /** Undefined: the range is on the link itself. */
-  readonly gateway?: string
-  readonly metric?: number
-}
-
-/** The same of IPv6; `range` in canonical form. */
-export type HostIPv6Route = Omit<HostRoute, 'range'> & { readonly range: string }
 
 export type HostLinks = {
   readonly routes: readonly HostRoute[]

@@ -1,8 +1,9 @@
 /** Brings the kernel's routes in line with those that are wanted, and keeps in mind what was made and what is missing. */
 import { formatCidr } from '../../../api/text/cidr.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { PeerNetwork } from './peer-network.ts'
-import { afterSteps, type HostLinks, isOfIPv6, type MadeRoutes, planRoutes, type RouteStep } from './route-steps.ts'
+import type { PeerNetwork } from './family-network.ts'
+import type { RouteStep } from './host-routes.ts'
+import { afterSteps, type HostLinks, isOfIPv6, type MadeRoutes, planRoutes } from './route-steps.ts'
 
 /** The interface of a network that Docker made without a name for it (`bridgeOf`). */
 const ofDocker = /^br-[0-9a-f]{12}$/

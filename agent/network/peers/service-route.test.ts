@@ -1,7 +1,8 @@
 import { test } from 'tap'
+import type { ServiceRoute } from './host-routes.ts'
 import type { MadeRoutes } from './route-steps.ts'
 import { afterSteps, isOfIPv6 } from './route-steps.ts'
-import { type ServiceRoute, serviceRouteOf, serviceRouteSteps } from './service-route.ts'
+import { serviceRouteOf, serviceRouteSteps } from './service-route.ts'
 
 const range = 'fd00:10:96::/112'
 const route: ServiceRoute = { range, source: 'fd00:7::1' }

@@ -5,14 +5,7 @@
  */
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
 import { formatIPv6Range, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
-import type { HostIPv6Route, RouteStep } from './route-steps.ts'
-
-export type ServiceRoute = {
-  /** In canonical form. */
-  readonly range: string
-  /** The address of this node that processes have as their source; undefined: the kernel chooses. */
-  readonly source?: string
-}
+import type { HostIPv6Route, RouteStep, ServiceRoute } from './host-routes.ts'
 
 export const loopback = 'lo'
 /** As the kernel lists it: a route that refuses packets. */

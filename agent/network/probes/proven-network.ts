@@ -1,7 +1,8 @@
 /** The network of pods with those nodes only whose addresses are proven. */
 import { isDeepStrictEqual } from 'node:util'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
-import { type PeerNetwork, peerNetworkOf } from '../peers/peer-network.ts'
+import type { PeerNetwork } from '../peers/family-network.ts'
+import { peerNetworkOf } from '../peers/peer-network.ts'
 import { type PeerAddresses, peersToProve, type Unproven } from './peer-addresses.ts'
 
 export type AddressProofs = {

@@ -1,5 +1,6 @@
 /** The interface to the volumes on this machine. `agent/adapters/disk/volume-store.ts` implements it on files. */
 import type { CsiMount } from './csi/csi-mount.ts'
+import { setUpFailed } from './mount-step.ts'
 import type { MountedShare } from './share-mount.ts'
 
 /** A file of a volume: `path` within it, already found safe. */
@@ -103,9 +104,6 @@ export interface VolumeStore {
 }
 
 export type MountPlace = { readonly containerName: string; readonly index: number }
-
-/** What the kubelet calls the placing of a volume that failed. */
-export const setUpFailed = 'MountVolume.SetUp failed'
 
 /** Why a volume cannot be provided, as a message for the author of the pod. */
 export class VolumeError extends Error {

@@ -5,8 +5,9 @@ import type { NodeClaim, NodeCsiVolume, NodeVolume } from '../../../api/storage/
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import type { NasShare } from '../../../api/storage/shares.ts'
 import { csiMountOf, type InlineSources, inlineCsiMount } from './csi/wanted-csi.ts'
+import { setUpFailed } from './mount-step.ts'
 import { type MountedShare, shareUser } from './share-mount.ts'
-import { type ClaimVolume, setUpFailed, type VolumeResult, type WantedVolume } from './volume-store.ts'
+import type { ClaimVolume, VolumeResult, WantedVolume } from './volume-store.ts'
 
 export const inUseElsewhere = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod'
 

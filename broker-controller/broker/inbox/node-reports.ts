@@ -2,19 +2,27 @@
 import { EventSchema } from '../../../api/event.ts'
 import { NodeStatusSchema } from '../../../api/node.ts'
 import { PodMessageSchema, StatsMessageSchema, topicName } from '../../../api/topics.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import { tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
 import { removeOrRewrite, rewrite } from '../../store/rewrite.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import type { UsageBoard } from '../../usage/usage-board.ts'
 import type { NodeMessage } from '../broker.ts'
 import { involvedObjectOf } from './event-object.ts'
 import type { MessageBodies } from './message-bodies.ts'
 import type { NodeDigests } from './node-digests.ts'
-import type { NodeInboxNeeds } from './node-inbox.ts'
 import { isUnchangedStatus, nodeStatusAfter } from './node-status-report.ts'
 import { podStatusAfter, removedPod } from './pod-status-report.ts'
 import { boundedNodeStatus, boundedPodStatus } from './report-bounds.ts'
 import type { ReportedAddresses } from './reported-addresses.ts'
 
-export type NodeReportsNeeds = Omit<NodeInboxNeeds, 'broker' | 'log' | 'registry' | 'addressRules'> & {
+export type NodeReportsNeeds = {
+  readonly store: Store
+  readonly usage: Pick<UsageBoard, 'receive'>
+  readonly events: EventRecorder
+  readonly podsOf: (node: string) => readonly StoredObject<'pods'>[]
+  readonly clock: Clock
   readonly bodies: MessageBodies
   readonly digests: Pick<NodeDigests, 'lost'>
   readonly addresses: Pick<ReportedAddresses, 'ofNode' | 'ofPod'>

@@ -5,12 +5,10 @@
 import type { ObjectMeta } from '../../../api/meta.ts'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
 import { isForOnePod } from '../../../api/storage/pod-claims.ts'
-import type { Clock } from '../../../daemon/clock.ts'
-import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import { informer, keyFrom, keyText } from '../../store/informer.ts'
+import { type InformerNeeds, informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
-import type { Store, StoredObject } from '../../store/store.ts'
+import type { StoredObject } from '../../store/store.ts'
 import { claimUsersIndex } from './claim-users.ts'
 import { csiObjects } from './csi/csi-objects.ts'
 import { isOtherNode } from './desired-content.ts'
@@ -34,11 +32,9 @@ export interface DesiredSources extends Omit<NodeClaimSources, 'node' | 'recordO
   readonly loops: readonly Loop[]
 }
 
-export type DesiredSourcesNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
-
 /** `changed` is called with the name of a node whose message may have changed, and the cause. */
 export function desiredSources(
-  needs: DesiredSourcesNeeds,
+  needs: InformerNeeds,
   changed: (node: string, because: 'node' | 'content') => void,
 ): DesiredSources {
   const pods = podsByNode()

@@ -1,7 +1,8 @@
 /** The controllers of volumes and claims, with the index of pods that they share. */
 import type { Loop } from '../../../daemon/run.ts'
 import { attachDetach } from './attach/attach-detach.ts'
-import { type VolumeBackupNeeds, volumeBackups } from './backups/volume-backups.ts'
+import type { VolumeBackupNeeds } from './backups/volume-backup-needs.ts'
+import { volumeBackups } from './backups/volume-backups.ts'
 import { claimPods } from './claim-pods.ts'
 import { type EphemeralClaimsNeeds, ephemeralClaims } from './ephemeral-claims.ts'
 import { localExpander } from './local-expander.ts'

@@ -1,6 +1,6 @@
 /** A volume of a CSI driver → the fields of the driver's calls. Pure. */
 import type { Pod } from '../../../../api/pod.ts'
-import { setUpFailed } from '../volume-store.ts'
+import { setUpFailed } from '../mount-step.ts'
 
 /** What the node service of a driver can do. */
 export type CsiCapabilities = {

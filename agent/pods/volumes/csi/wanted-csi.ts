@@ -4,8 +4,9 @@ import type { Pod, Volume } from '../../../../api/pod.ts'
 import type { Secret } from '../../../../api/secret.ts'
 import type { NodeCsiDriver, NodeCsiVolume, NodeVolume } from '../../../../api/storage/node-claim.ts'
 import { tokenAttributes } from '../driver-tokens.ts'
+import { setUpFailed } from '../mount-step.ts'
 import type { PodTokens } from '../token-needs.ts'
-import { type ClaimVolume, setUpFailed } from '../volume-store.ts'
+import type { ClaimVolume } from '../volume-store.ts'
 import { type CsiGrowth, type CsiMount, csiSteps, getsGroup, podInfo } from './csi-mount.ts'
 
 type Wanted = Required<Pick<ClaimVolume, 'csi'>> & Pick<ClaimVolume, 'group' | 'groupOnMismatch'>

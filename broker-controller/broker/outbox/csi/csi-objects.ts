@@ -1,7 +1,6 @@
 /** Follows the CSIDrivers and VolumeAttachments that the messages of nodes depend on. */
 import type { Loop } from '../../../../daemon/run.ts'
-import { informer } from '../../../store/informer.ts'
-import type { DesiredSourcesNeeds } from '../desired-sources.ts'
+import { type InformerNeeds, informer } from '../../../store/informer.ts'
 import type { CsiSources } from './node-csi-volume.ts'
 
 export type CsiChanges = {
@@ -15,7 +14,7 @@ export interface CsiObjects extends Required<CsiSources> {
   readonly loops: readonly Loop[]
 }
 
-export function csiObjects(needs: DesiredSourcesNeeds, { driverChanged, attachmentChanged }: CsiChanges): CsiObjects {
+export function csiObjects(needs: InformerNeeds, { driverChanged, attachmentChanged }: CsiChanges): CsiObjects {
   const drivers = informer(needs, 'csidrivers', (present, previous) => {
     const name = (present ?? previous)?.metadata.name
     if (name !== undefined) driverChanged(name)

@@ -6,7 +6,7 @@ import type { StoredObject } from '../../../store/store.ts'
 import type { StoredClaim } from '../bind-writes.ts'
 import { type PoolHolders, poolHolders } from '../pool-holders.ts'
 import type { StoredVolume } from '../volume-index.ts'
-import type { VolumeBackupNeeds } from './volume-backups.ts'
+import type { VolumeBackupNeeds } from './volume-backup-needs.ts'
 
 export interface BackupSourcesOfFleet {
   readonly holders: PoolHolders

@@ -14,7 +14,7 @@ import { hookOf } from './backup-hooks.ts'
 import { type BackupObstacle, placeObstacle, usedBytesOf, volumeObstacle } from './backup-obstacle.ts'
 import type { BackupSourcesOfFleet } from './backup-sources.ts'
 import { withBackup } from './backup-writes.ts'
-import type { VolumeBackupNeeds } from './volume-backups.ts'
+import type { VolumeBackupNeeds } from './volume-backup-needs.ts'
 
 export type BackupStartNeeds = Pick<VolumeBackupNeeds, 'store' | 'clock' | 'storage'> & {
   readonly sources: BackupSourcesOfFleet

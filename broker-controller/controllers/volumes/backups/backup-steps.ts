@@ -23,7 +23,7 @@ import type { BackupSourcesOfFleet } from './backup-sources.ts'
 import { backupStart } from './backup-start.ts'
 import { type MadeBackupOfVolume, makeVolumeBackup, runHooks } from './backup-work.ts'
 import { withBackup, withoutBackup } from './backup-writes.ts'
-import type { VolumeBackupNeeds } from './volume-backups.ts'
+import type { VolumeBackupNeeds } from './volume-backup-needs.ts'
 
 /** A node that becomes ready, and pods that end, are noticed by then. */
 const roundMs = 15_000

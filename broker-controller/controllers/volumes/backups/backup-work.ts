@@ -22,7 +22,7 @@ import type { StoredPod } from '../../../store/store.ts'
 import type { StoredVolume } from '../volume-index.ts'
 import { hookOf } from './backup-hooks.ts'
 import type { BackupSourcesOfFleet } from './backup-sources.ts'
-import type { VolumeBackupNeeds } from './volume-backups.ts'
+import type { VolumeBackupNeeds } from './volume-backup-needs.ts'
 
 export type MadeBackupOfVolume = NonNullable<VolumeBackup['made']>
 

@@ -14,7 +14,7 @@ import { volumeWrites } from '../volume-writes.ts'
 import { type BackupJobs, backupJobs } from './backup-jobs.ts'
 import type { BackupSourcesOfFleet } from './backup-sources.ts'
 import { withoutRestore, withRestoreFailure } from './backup-writes.ts'
-import type { VolumeBackupNeeds } from './volume-backups.ts'
+import type { VolumeBackupNeeds } from './volume-backup-needs.ts'
 
 const roundMs = 15_000
 const [firstRetryMs, longestRetryMs] = [10_000, 10 * 60_000]

@@ -7,24 +7,11 @@ import { backupOf, restoreOf } from '../../../../api/backups/volume-backup.ts'
 import { type Reconciled, runController } from '../../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../../daemon/run.ts'
 import { workQueue } from '../../../../daemon/work-queue.ts'
-import type { BackupKeys } from '../../../own-certificates/backup-keys.ts'
-import type { SessionBoard } from '../../../sessions/session-board.ts'
-import type { RestoreHold } from '../../../store/checkpoints/restore-hold.ts'
-import type { EventRecorder } from '../../../store/event-recorder.ts'
-import type { InformerNeeds } from '../../../store/informer.ts'
-import type { StorageBoard } from '../../../usage/storage-board.ts'
 import type { ClaimPods } from '../claim-pods.ts'
 import { backupSources } from './backup-sources.ts'
 import { backupSteps } from './backup-steps.ts'
 import { restoreSteps } from './restore-steps.ts'
-
-export type VolumeBackupNeeds = InformerNeeds & {
-  readonly events: EventRecorder
-  readonly storage: Pick<StorageBoard, 'reportOf' | 'onReport' | 'copiedBytes'>
-  readonly sessions: Pick<SessionBoard, 'open'>
-  readonly backupKeys: () => Promise<BackupKeys>
-  readonly hold?: RestoreHold
-}
+import type { VolumeBackupNeeds } from './volume-backup-needs.ts'
 
 /** Another writer was faster: its write is visible by then. */
 const conflictMs = 20
