@@ -1,8 +1,10 @@
 /** Real volumes in a test: in a folder of their own, unmounted and removed when it ends. Needs root. */
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { mountPoints, mountsAt, unmount } from '../../agent/adapters/disk/mounts.ts'
 import { type DiskVolumes, volumeFolders, volumeStore } from '../../agent/adapters/disk/volume-store.ts'
 import type { Ending } from './dockerd.ts'
@@ -19,6 +21,12 @@ export async function testVolumes(t: Ending): Promise<TestVolumes> {
   const [dataDirectory, memoryDirectory] = [join(folder, 'data'), join(folder, 'memory')]
   t.teardown(() => removeMounted(folder))
   return { folder, dataDirectory, memoryDirectory, store: volumeStore({ dataDirectory, memoryDirectory }) }
+}
+
+/** Mounts in the folder reach other mounts of it. */
+export async function makeShared(folder: string): Promise<void> {
+  await promisify(execFile)('mount', ['--bind', folder, folder])
+  await promisify(execFile)('mount', ['--make-shared', folder])
 }
 
 /** Ends an agent with the test, and then what it left in memory for the one that comes after it. */

@@ -44,9 +44,13 @@ export async function mountDisk(uuid: string, path: string): Promise<void> {
   await act(command, `Cannot mount the disk with the UUID ${uuid} at ${path}`)
 }
 
-/** Links in `source` are resolved by the kernel. */
+/**
+ * Links in `source` are resolved by the kernel. What is mounted below the source appears below `path`, too, but an unmount there does not
+ * reach the source: without `slave` it would take away what the owner of the machine has mounted in the folder.
+ */
 export async function mountBind(source: string, path: string): Promise<void> {
-  await act(['mount', '--no-canonicalize', '--bind', source, path], `Cannot mount a part of a volume at ${path}`)
+  const command = ['mount', '--no-canonicalize', '--bind', '--make-slave', source, path]
+  await act(command, `Cannot mount a part of a volume at ${path}`)
 }
 
 /** A lazy unmount: a mount in use is removed after its last use. */

@@ -2,9 +2,9 @@ import { mkdir, readdir, readFile, readlink, rm, stat, symlink, writeFile } from
 import { join } from 'node:path'
 import { test } from 'tap'
 import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
-import { testVolumes } from '../../../test/support/volumes.ts'
+import { makeShared, testVolumes } from '../../../test/support/volumes.ts'
 import type { VolumeFile, WantedVolume } from '../../pods/volumes/volume-store.ts'
-import { mountPoints, mountsAt } from './mounts.ts'
+import { mountMemory, mountPoints, mountsAt } from './mounts.ts'
 
 const skip = skipWithout('root', isRoot())
 
@@ -102,6 +102,20 @@ test('volumes on this machine', { skip }, async (t) => {
         t.same([mode & 0o7777, gid], [wanted, group ?? 0], one)
       }
     }
+  })
+
+  t.test('what is mounted in a folder of the machine stays when a pod with a part of the folder goes', async (t) => {
+    const { store, folder } = await testVolumes(t)
+    const disk = join(folder, 'disk')
+    const volume: WantedVolume = { name: 'h', kind: 'hostPath', path: disk, type: 'Directory' }
+    await mkdir(join(disk, 'sub/usb'), { recursive: true })
+    await makeShared(disk)
+    const part = await store.part('u', volume, 'sub', mount)
+    await mountMemory(join(disk, 'sub/usb'), ['size=1m'])
+    t.equal(mountsAt(await mountPoints(), part).length, 2, 'the pod sees it')
+    await store.remove('u')
+    t.equal(mountsAt(await mountPoints(), join(disk, 'sub/usb')).length, 1)
+    t.same(mountsAt(await mountPoints(), part), [])
   })
 
   t.test('a path of the host is of the type the volume asks for', async (t) => {
