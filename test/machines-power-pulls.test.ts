@@ -7,6 +7,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
+import { holdAnnotation } from '../agent/health/boot-loop-hold.ts'
 import { seededRandom } from '../daemon/testing/seeded-random.ts'
 import { startController, temporaryFolder } from './support/fleet.ts'
 import { flashMachine, type Machine } from './support/machine.ts'
@@ -170,6 +171,7 @@ async function foundOnDisk(machine: Machine, before: Acknowledged) {
   return { synced, problems }
 }
 
+/** The pods are not held back after the fourth pull in a row that follows their start. */
 function manifests(): string {
   const items = names.flatMap((name) => {
     const claim = {
@@ -192,7 +194,8 @@ function manifests(): string {
     ]
     const automountServiceAccountToken = withToken.includes(name)
     const spec = { automountServiceAccountToken, containers: [container], volumes, terminationGracePeriodSeconds: 1 }
-    return [claim, { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec }]
+    const metadata = { name, annotations: { [holdAnnotation]: 'false' } }
+    return [claim, { apiVersion: 'v1', kind: 'Pod', metadata, spec }]
   })
   return JSON.stringify({ apiVersion: 'v1', kind: 'List', items })
 }
