@@ -44,10 +44,12 @@ export function assembleVolumes(parts: VolumeParts): {
   readonly figures: () => VolumeFigures
   readonly loops: readonly Loop[]
 } {
-  const { machine, configuration, controlPlane, event, board, write, log } = parts
+  const { root, machine, configuration, controlPlane, event, board, write, log } = parts
   const { volumes, watch } = machine
-  const csi = assembleCsi(parts)
-  const disk = volumeStore(volumes, { ...configuration, csi: csi.volumes })
+  const kubeletDirectory = join(root, 'var/lib/kubelet')
+  const csi = assembleCsi(parts, kubeletDirectory)
+  const kubelet = { directory: kubeletDirectory, log }
+  const disk = volumeStore(volumes, { ...configuration, csi: csi.volumes, kubelet })
   const orders = volumeOrders({
     trash: disk.trash,
     moves: disk.moves,
@@ -67,13 +69,15 @@ export function assembleVolumes(parts: VolumeParts): {
   return { disk, orders, claims, figures, loops: csi.loops }
 }
 
-function assembleCsi({ root, nodeName, api, machine, controlPlane, board, write, log }: VolumeParts): {
+function assembleCsi(
+  { nodeName, api, machine, controlPlane, board, write, log }: VolumeParts,
+  kubeletDirectory: string,
+): {
   readonly volumes: CsiVolumes
   readonly measured: CsiStatsLoop['measured']
   readonly loops: readonly Loop[]
 } {
   const { volumes: folders, watch, clock } = machine
-  const kubeletDirectory = join(root, 'var/lib/kubelet')
   const registry = csiRegistry({
     kubeletDirectory,
     writes: write('csiDrivers'),

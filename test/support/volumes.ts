@@ -1,12 +1,13 @@
 /** Real volumes in a test: in a folder of their own, unmounted and removed when it ends. Needs root. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { mountPoints, mountsAt, unmount } from '../../agent/adapters/disk/mounts.ts'
 import { type DiskVolumes, volumeFolders, volumeStore } from '../../agent/adapters/disk/volume-store.ts'
+import type { Log } from '../../daemon/log.ts'
 import type { Ending } from './dockerd.ts'
 
 export type TestVolumes = {
@@ -21,6 +22,14 @@ export async function testVolumes(t: Ending): Promise<TestVolumes> {
   const [dataDirectory, memoryDirectory] = [join(folder, 'data'), join(folder, 'memory')]
   t.teardown(() => removeMounted(folder))
   return { folder, dataDirectory, memoryDirectory, store: volumeStore({ dataDirectory, memoryDirectory }) }
+}
+
+/** The volumes, with a folder of the kubelet. As on a machine with systemd, what is mounted below it reaches the pods that ask for that. */
+export async function withKubelet({ folder, dataDirectory, memoryDirectory }: TestVolumes, log: Log) {
+  const directory = join(folder, 'kubelet')
+  await mkdir(join(directory, 'pods'), { recursive: true })
+  await makeShared(directory)
+  return { directory, store: volumeStore({ dataDirectory, memoryDirectory }, { kubelet: { directory, log } }) }
 }
 
 /** Mounts in the folder reach other mounts of it. */

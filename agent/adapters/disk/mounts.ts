@@ -14,14 +14,23 @@ export type MountPoint = {
   readonly source: string
 }
 
+/** What of a file system is mounted: two mounts of one folder have the same. */
+export type MountedFolder = {
+  /** As `major:minor`. */
+  readonly device: string
+  /** The folder in the file system. */
+  readonly root: string
+}
+
 /** The mounts of this process, in the order of their creation. */
-export async function mountPoints(): Promise<readonly MountPoint[]> {
+export async function mountPoints(): Promise<readonly (MountPoint & MountedFolder)[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
   return lines.flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ')
-    const path = before.split(' ')[4]
+    const [, , device = '', root = '', path] = before.split(' ')
     const [type = '', source = ''] = after.split(' ')
-    return path === undefined ? [] : [{ path: unescapedPath(path), type, source: unescapedPath(source) }]
+    if (path === undefined) return []
+    return [{ path: unescapedPath(path), type, source: unescapedPath(source), device, root: unescapedPath(root) }]
   })
 }
 
@@ -53,14 +62,25 @@ export async function mountBind(source: string, path: string): Promise<void> {
   await act(command, `Cannot mount a part of a volume at ${path}`)
 }
 
-/** A lazy unmount: a mount in use is removed after its last use. */
-export async function unmount(path: string): Promise<void> {
-  await act(['umount', '--lazy', '--no-canonicalize', path], `Cannot unmount ${path}`)
+/** As above, by descriptors: `folder` leads to the folder that is mounted on, `name` to its name in the folder above. */
+export async function mountBindAt(
+  source: string,
+  path: string,
+  { folder, name }: { readonly folder: string; readonly name: string },
+): Promise<void> {
+  const tried = `Cannot mount a volume at ${path}`
+  await act(['mount', '--no-canonicalize', '--bind', source, folder], tried, path)
+  await act(['mount', '--no-canonicalize', '--make-slave', name], tried, path)
+}
+
+/** A lazy unmount: a mount in use is removed after its last use. `link`: leads to `path`, by descriptors. */
+export async function unmount(path: string, link = path): Promise<void> {
+  await act(['umount', '--lazy', '--no-canonicalize', link], `Cannot unmount ${path}`, path)
 }
 
 /** Not awaited beyond its deadline: an unmount of a network file system can outlast SIGKILL. One at a time for each path. */
-async function act(command: readonly string[], tried: string): Promise<void> {
-  const key = `${command[0]} ${command.at(-1)}`
+async function act(command: readonly string[], tried: string, path = command.at(-1)): Promise<void> {
+  const key = `${command[0]} ${path}`
   const { code, stderr } = await runBounded({ key, command, deadlineMs }).catch((cause: unknown) => {
     throw new VolumeError(`${tried}: ${messageOf(cause)}`, { cause })
   })

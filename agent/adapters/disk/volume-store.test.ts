@@ -1,10 +1,13 @@
 import { mkdir, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
-import { makeShared, testVolumes } from '../../../test/support/volumes.ts'
+import { makeShared, testVolumes, withKubelet } from '../../../test/support/volumes.ts'
 import type { VolumeFile, WantedVolume } from '../../pods/volumes/volume-store.ts'
+import { noCsiVolumes } from '../csi/csi-volumes.ts'
 import { mountMemory, mountPoints, mountsAt } from './mounts.ts'
+import { volumeStore } from './volume-store.ts'
 
 const skip = skipWithout('root', isRoot())
 
@@ -116,6 +119,48 @@ test('volumes on this machine', { skip }, async (t) => {
     await store.remove('u')
     t.equal(mountsAt(await mountPoints(), join(disk, 'sub/usb')).length, 1)
     t.same(mountsAt(await mountPoints(), part), [])
+  })
+
+  t.test('a pod with the folder of the kubelet sees files of other pods, but no copies of Secrets', async (t) => {
+    const volumes = await testVolumes(t)
+    const { directory, store } = await withKubelet(volumes, quietLog(t))
+    const disk = join(volumes.folder, 'disk')
+    await mkdir(disk)
+    const data: WantedVolume = {
+      ...{ name: 'data', kind: 'claim', uid: 'pv-uid', volume: 'pv-1', source: 'local', path: disk, type: '' },
+      ...{ claim: 'default/data', isForOnePod: false },
+    }
+    await store.place('app', data)
+    await store.place('app', { name: 'cache', kind: 'emptyDir', memory: false })
+    await store.place('app', { name: 'fast', kind: 'emptyDir', memory: true })
+    await store.place('app', files(file('password', 'x')))
+    const pods = () => readdir(join(directory, 'pods')).then((names) => names.sort())
+    const driven = join(directory, 'pods/other/volumes/kubernetes.io~csi/pv-2/mount')
+    const csi = { ...noCsiVolumes, place: async () => ({ path: driven, hasGroup: false }) }
+    const withDriver = volumeStore(volumes, { csi, kubelet: { directory, log: quietLog(t) } })
+    await withDriver.place('other', { ...data, source: 'csi', uid: 'other', csi: {} } as WantedVolume)
+    t.same(await pods(), [], 'a pod with the volume of a driver sees no others')
+    await store.messageFile('idle', 'main', 0)
+    await store.place('backup', { name: 'pods', kind: 'hostPath', path: join(directory, 'pods'), type: 'Directory' })
+    t.same(await pods(), ['app', 'backup', 'idle', 'other'])
+    await writeFile(join(disk, 'file'), 'written')
+    const at = (name: string) => join(directory, 'pods/app/volumes', name)
+    t.equal(await readFile(at('kubernetes.io~local-volume/pv-1/file'), 'utf8'), 'written')
+    t.same((await readdir(at(''))).sort(), ['kubernetes.io~empty-dir', 'kubernetes.io~local-volume'])
+    t.same((await readdir(at('kubernetes.io~empty-dir'))).sort(), ['cache', 'fast'])
+    await store.unmountParts('app')
+    t.same(
+      mountsAt(await mountPoints(), join(directory, 'pods')),
+      [],
+      'the machine does not wait for them when it stops',
+    )
+    await store.place('app', data)
+    t.equal(mountsAt(await mountPoints(), at('kubernetes.io~local-volume/pv-1')).length, 1)
+    await store.remove('app')
+    t.same(await pods(), ['backup', 'idle', 'other'])
+    t.equal(await readFile(join(disk, 'file'), 'utf8'), 'written')
+    await store.remove('backup')
+    t.same(await pods(), [])
   })
 
   t.test('a path of the host is of the type the volume asks for', async (t) => {

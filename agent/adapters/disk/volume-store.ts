@@ -8,6 +8,8 @@ import { chmod, chown, mkdir, mkdtemp, readdir, realpath, rename, stat as statOf
 import { dirname, join } from 'node:path'
 import { withinOr } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { emptyDirPlace, type ShownVolume } from '../../pods/volumes/kubelet-places.ts'
 import type { ConfiguredPool } from '../../pods/volumes/pool-settings.ts'
 import type { VolumeBackups } from '../../pods/volumes/volume-backups.ts'
 import type { VolumeCopies, VolumeMoves } from '../../pods/volumes/volume-moves.ts'
@@ -34,6 +36,7 @@ import { type ClaimVolumes, claimVolumes } from './volumes/claim-volumes.ts'
 import { diskMoves } from './volumes/disk-moves.ts'
 import { diskTrash } from './volumes/disk-trash.ts'
 import { checkHostPath } from './volumes/host-files.ts'
+import { type KubeletPaths, kubeletPaths, noKubeletPaths } from './volumes/kubelet-paths.ts'
 import { type VolumePools, volumePools } from './volumes/pools.ts'
 
 const releaseMs = 1_000
@@ -64,10 +67,12 @@ export type VolumeStoreOptions = {
   readonly remote?: RemoteFiles
   readonly pools?: readonly ConfiguredPool[]
   readonly csi?: CsiVolumes
+  /** Its folder, in which backup programs look for the volumes of pods. */
+  readonly kubelet?: { readonly directory: string; readonly log: Log }
 }
 
 export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions = {}): DiskVolumes {
-  const { remote = remoteFiles(), pools: configured = [], csi = noCsiVolumes } = options
+  const { remote = remoteFiles(), pools: configured = [], csi = noCsiVolumes, kubelet } = options
   const { dataDirectory, memoryDirectory } = folders
   const messages = join(memoryDirectory, 'messages')
   const inMemory = once(() => mountOwnMemory(memoryDirectory, ['mode=0700', 'nosuid', 'nodev', 'size=25%']))
@@ -77,7 +82,6 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
   })
   const onDisk = (podUID: string, ...rest: readonly string[]) => join(dataDirectory, 'pods', safe(podUID), ...rest)
   const aside = (podUID: string, ...rest: readonly string[]) => join(memoryDirectory, 'pods', safe(podUID), ...rest)
-  const tokenFolders = (podUID: string) => [aside(podUID, 'tokens'), onDisk(podUID, 'tokens')]
   const pools = volumePools(configured, folders)
   const claims = claimVolumes({
     folderOf: (podUID) => aside(podUID, 'claims'),
@@ -85,6 +89,9 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     shares: shareMounts({ folder: memoryDirectory, remote }),
     ...{ remote, pools, csi },
   })
+  const podUIDs = () => podsIn([join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages], csi)
+  const foldersOf = podFolders(folders)
+  const paths = kubelet === undefined ? noKubeletPaths : pathsOf(kubelet, { claims, podUIDs, foldersOf })
   const placeOf = (podUID: string, volume: WantedVolume) => {
     if (volume.kind === 'hostPath' || volume.kind === 'claim') return volume.path
     const isOnDisk = volume.kind === 'emptyDir' && !volume.memory
@@ -129,7 +136,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     // What is mounted of a driver's volume for a container is below the folder of the pod: it goes before the volume.
     await unmountBelow([aside(podUID)])
     await csi.remove(podUID)
-    await removeUnmounted(podUID, [aside(podUID), onDisk(podUID), join(messages, safe(podUID))], signal)
+    await paths.remove(podUID, () => removeUnmounted(podUID, Object.values(foldersOf(podUID)), signal))
     await releaseShares(claims)
     released()
   }
@@ -142,33 +149,90 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     trash: diskTrash({ pools, discard: claims.discard }),
     moves: diskMoves({ pools, whileUnused: claims.whileUnused }),
     backups: diskBackups({ pools, shares: mountedAside(shareMounter({ folder: memoryDirectory, remote }), inMemory) }),
-    place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),
+    place: (podUID, volume) =>
+      described(`volume "${volume.name}"`, async () => {
+        const path = await place(podUID, volume)
+        const isOfHost = volume.kind === 'hostPath' || (volume.kind === 'claim' && volume.source === 'hostPath')
+        if (isOfHost) await paths.mounted(podUID, path)
+        await paths.show(podUID)
+        return path
+      }),
     part: (podUID, volume, subPath, mount) => described(subPath, () => part(podUID, volume, subPath, mount)),
     silence: (path) => silenceAt(path, remote),
     placedAt: (podUID, name) => claims.placedAt(podUID, safe(name)),
     unmountParts: (podUID) =>
-      described(`the volumes of pod ${podUID}`, async () => void (await unmountBelow([aside(podUID, 'parts')]))),
-    ...messageFiles(messages, messagesInMemory),
+      described(`the volumes of pod ${podUID}`, async () => {
+        await paths.hide(podUID)
+        await unmountBelow([aside(podUID, 'parts')])
+      }),
+    ...messageFiles(messages, messagesInMemory, paths.show),
+    ...tokenFiles((podUID) => [aside(podUID, 'tokens'), onDisk(podUID, 'tokens')], inMemory),
+    remove: (podUID, signal) => described(`the volumes of pod ${podUID}`, () => remove(podUID, signal)),
+    podUIDs,
+  }
+}
+
+type PodFolders = { readonly aside: string; readonly onDisk: string; readonly messages: string }
+
+function podFolders({ dataDirectory, memoryDirectory }: VolumeFolders): (podUID: string) => PodFolders {
+  return (podUID) => ({
+    aside: join(memoryDirectory, 'pods', safe(podUID)),
+    onDisk: join(dataDirectory, 'pods', safe(podUID)),
+    messages: join(memoryDirectory, 'messages', safe(podUID)),
+  })
+}
+
+type PathsNeeds = {
+  readonly claims: Pick<ClaimVolumes, 'shown'>
+  readonly podUIDs: () => Promise<readonly string[]>
+  readonly foldersOf: (podUID: string) => PodFolders
+}
+
+function pathsOf(
+  { directory, log }: NonNullable<VolumeStoreOptions['kubelet']>,
+  { claims, podUIDs, foldersOf }: PathsNeeds,
+): KubeletPaths {
+  return kubeletPaths({
+    ...{ kubeletDirectory: directory, podUIDs, log },
+    asideOf: (podUID) => foldersOf(podUID).aside,
+    isHere: async (podUID) => (await Promise.all(Object.values(foldersOf(podUID)).map(exists))).includes(true),
+    keep: async (podUID) => void (await mkdir(foldersOf(podUID).onDisk, { recursive: true, mode: 0o750 })),
+    volumesOf: async (podUID) => {
+      const { onDisk, aside } = foldersOf(podUID)
+      return [...(await claims.shown(podUID)), ...(await emptyDirsIn(join(onDisk, 'volumes'), join(aside, 'volumes')))]
+    },
+  })
+}
+
+type TokenFiles = Pick<VolumeStore, 'saveToken' | 'savedToken'>
+
+/** `foldersOf`: the one in memory, which `prepare` makes, and the one that survives a reboot. */
+function tokenFiles(foldersOf: (podUID: string) => readonly string[], prepare: () => Promise<void>): TokenFiles {
+  return {
     saveToken: (podUID, id, token, { durable }) =>
       described('a token', async () => {
-        await inMemory()
-        await writeToken(tokenFolders(podUID).slice(0, durable ? 2 : 1), safe(id), token)
+        await prepare()
+        await writeToken(foldersOf(podUID).slice(0, durable ? 2 : 1), safe(id), token)
       }),
-    savedToken: (podUID, id) => described('a saved token', () => readToken(tokenFolders(podUID), safe(id))),
-    remove: (podUID, signal) => described(`the volumes of pod ${podUID}`, () => remove(podUID, signal)),
-    podUIDs: () => podsIn([join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages], csi),
+    savedToken: (podUID, id) => described('a saved token', () => readToken(foldersOf(podUID), safe(id))),
   }
 }
 
 type MessageFiles = Pick<VolumeStore, 'messageFile' | 'etcFile' | 'message'>
 
-/** Files that are mounted in containers, in a folder in memory that `prepare` makes. */
-function messageFiles(messages: string, prepare: () => Promise<void>): MessageFiles {
+/** Files that are mounted in containers, in a folder in memory that `prepare` makes. `made`: called for a pod that has one. */
+function messageFiles(
+  messages: string,
+  prepare: () => Promise<void>,
+  made: (podUID: string) => Promise<void>,
+): MessageFiles {
   return {
     messageFile: (podUID, containerName, attempt) =>
       described('the file for a termination message', async () => {
         await prepare()
-        return await makeMessageFile(join(messages, safe(podUID), safe(containerName)), attempt)
+        const file = await makeMessageFile(join(messages, safe(podUID), safe(containerName)), attempt)
+        await made(podUID)
+        return file
       }),
     etcFile: (podUID, name, text) =>
       described(`the file for /etc/${name}`, async () => {
@@ -257,6 +321,20 @@ function memoryOptions(sizeBytes: number | undefined, group: number | undefined)
     ...(sizeBytes === undefined ? [] : [`size=${Math.ceil(sizeBytes)}`]),
     ...(group === undefined ? ['mode=1777'] : ['mode=3777', `gid=${group}`]),
   ]
+}
+
+/** Those in memory are mounts, beside copies of Secrets, which no other pod is shown. */
+async function emptyDirsIn(onDisk: string, inMemory: string): Promise<readonly ShownVolume[]> {
+  const points = await mountPoints()
+  const found: ShownVolume[] = []
+  for (const folder of [onDisk, inMemory]) {
+    for (const name of await readdir(folder).catch(() => [])) {
+      const path = join(folder, name)
+      const isMount = points.some((point) => point.path === path)
+      if (!name.startsWith('..') && (folder === onDisk || isMount)) found.push({ place: emptyDirPlace(name), path })
+    }
+  }
+  return found
 }
 
 /** Created with its mode, or not at all. */

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { startDeadline } from '../../../../daemon/deadline.ts'
 import { turnsByKey } from '../../../../daemon/limits/turns-by-key.ts'
+import { kubeletPlaceOf, type ShownVolume } from '../../../pods/volumes/kubelet-places.ts'
 import { type ClaimVolume, VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { inUseElsewhere } from '../../../pods/volumes/wanted-claims.ts'
 import type { CsiPlaced, CsiVolumes } from '../../csi/csi-volumes.ts'
@@ -28,6 +29,8 @@ export interface ClaimVolumes {
   stop(podUID: string): void
   /** Where it was placed for the pod; undefined: it was not. */
   placedAt(podUID: string, name: string): Promise<string | undefined>
+  /** Those of the pod that the kubelet has in its folders, too, unless their driver has put them there. */
+  shown(podUID: string): Promise<readonly ShownVolume[]>
   /** Unmounts the shares that no pod has. */
   release(): Promise<void>
   /** Moves the folder of the volume to the trash of its pool or share, or deletes it there, unless a pod has it. */
@@ -99,8 +102,10 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
         }
         const { group, groupOnMismatch = false } = volume
         const { path, hasGroup } = await located(podUID, volume)
-        if (isPlaced) return path
+        const place = kubeletPlaceOf(volume)
+        if (isPlaced && record.place?.join() === place?.join()) return path
         if (
+          !isPlaced &&
           group !== undefined &&
           !hasGroup &&
           !(await placed.othersHave(volume.uid, podUID)) &&
@@ -110,7 +115,7 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
             giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
           )
         }
-        await placed.write(podUID, name, { ...volume, path })
+        await placed.write(podUID, name, { ...volume, path, place })
         return path
       }),
     async earlier(podUID, name) {
@@ -120,6 +125,7 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
       return record.path
     },
     placedAt: async (podUID, name) => (await placed.read(podUID, name))?.path,
+    shown: async (podUID) => (await placed.of(podUID)).flatMap(({ place, path }) => (place ? [{ place, path }] : [])),
     async release() {
       for (const uid of await shares.uids()) {
         await inTurn(uid, async () => {
