@@ -1,7 +1,7 @@
 /**
  * Loop: expands the volumes of pools and shares when their claims request more. The size is not enforced, so nothing waits for a node: first the
  * volume has the new capacity, then the status of the claim. Others are expanded by the external-resizer of their driver
- * (pkg/controller/volume/expand of Kubernetes).
+ * (pkg/controller/volume/expand of Kubernetes), or those of the source `local` by their owner.
  */
 import { isApiError } from '../../../api/api-error.ts'
 import { compareQuantities, formatQuantity } from '../../../api/quantity.ts'
@@ -24,9 +24,11 @@ export type LocalExpanderNeeds = InformerNeeds & { readonly events: EventRecorde
 /** Another writer was faster: its write is visible by then. */
 const conflictMs = 20
 
-/** The next write; undefined: the claim has what it requests, or its volume is not of a pool. Admission has refused what may not grow. */
+/** The next write; undefined: there is nothing to expand, or it is for others to do. Admission has refused what may not grow. */
 export function nextExpansion(claim: StoredClaim, volume: StoredVolume | undefined): VolumeWrite | undefined {
-  if (volume === undefined || !wantsMore(claim, volume) || !isOwn(volume)) return undefined
+  if (volume === undefined || !isBoundTo(claim, volume)) return undefined
+  if (!isOwn(volume)) return grownByOwner(claim, volume)
+  if (!wantsMore(claim, volume)) return undefined
   const request = requestOfClaim(claim)
   const storage = claim.spec?.resources?.requests?.['storage']
   if (storage === undefined) return undefined
@@ -38,14 +40,54 @@ export function nextExpansion(claim: StoredClaim, volume: StoredVolume | undefin
   return { resource: 'persistentvolumeclaims', part: 'status', object: { ...claim, status } }
 }
 
+/** The conditions of an expansion (MergeResizeConditionOnPVC in pkg/volume/util/resize_util.go). */
+const resizeConditions: readonly string[] = [
+  ...['FileSystemResizePending', 'Resizing', 'ControllerResizeError', 'NodeResizeError'],
+]
+
+/**
+ * A volume of the source `local` has a larger capacity, because the owner of the machine has enlarged its device or its disk. The kubelet has
+ * nothing to do for a device or a folder (NodeExpand in pkg/volume/local), and writes the capacity into the status of the claim.
+ */
+function grownByOwner(claim: StoredClaim, volume: StoredVolume): VolumeWrite | undefined {
+  if (!hasGrown(claim, volume)) return undefined
+  const { status = {} } = claim
+  const { storage: step, ...steps } = status.allocatedResourceStatuses ?? {}
+  // The resizer that writes these two decides when the node may expand it (checkForRecoveryFromExpansion, runPreCheck).
+  const isDirected = step !== undefined || status.allocatedResources !== undefined
+  if (isDirected && step !== 'NodeResizePending' && step !== 'NodeResizeInProgress') return undefined
+  const storage = (isDirected ? status.allocatedResources : volume.spec?.capacity)?.['storage']
+  if (storage === undefined) return undefined
+  const { conditions = [], allocatedResourceStatuses: _, ...others } = status
+  const object = {
+    ...claim,
+    status: {
+      ...{ ...others, capacity: { ...status.capacity, storage } },
+      conditions: conditions.filter(({ type }) => !resizeConditions.includes(type)),
+      ...(Object.keys(steps).length > 0 && { allocatedResourceStatuses: steps }),
+    },
+  }
+  return { resource: 'persistentvolumeclaims', part: 'status', object }
+}
+
+function hasGrown({ status }: StoredClaim, volume: StoredVolume): boolean {
+  const has = status?.capacity?.['storage']
+  if (volume.spec?.local === undefined || has === undefined || isOwn(volume)) return false
+  return compareQuantities(capacityOfVolume(volume), has) > 0
+}
+
 function isOwn(volume: StoredVolume): boolean {
   return poolOfVolume(volume) !== undefined || isOnClassShare(volume)
 }
 
-function wantsMore(claim: StoredClaim, { metadata, spec }: StoredVolume): boolean {
-  const isBound = claim.status?.phase === 'Bound' && claim.spec?.volumeName === metadata.name
+function isBoundTo({ metadata, spec, status }: StoredClaim, volume: StoredVolume): boolean {
+  const isBound = status?.phase === 'Bound' && spec?.volumeName === volume.metadata.name
+  return isBound && volume.spec?.claimRef?.uid === metadata.uid
+}
+
+function wantsMore(claim: StoredClaim, volume: StoredVolume): boolean {
   const has = claim.status?.capacity?.['storage']
-  if (!isBound || spec?.claimRef?.uid !== claim.metadata.uid || has === undefined) return false
+  if (!isBoundTo(claim, volume) || has === undefined) return false
   return compareQuantities(requestOfClaim(claim), has) > 0
 }
 
@@ -66,7 +108,8 @@ export function localExpander(needs: LocalExpanderNeeds): Loop {
   const volumes = informer(needs, 'persistentvolumes', (present) => {
     const { claimRef } = present?.spec ?? {}
     const claim = claimRef && claims.get(keyFrom(keyText(claimRef)))
-    if (claim !== undefined && mayGrow(claim)) queue.add(keyText(claim.metadata))
+    if (present === undefined || claim === undefined) return
+    if (mayGrow(claim) || hasGrown(claim, present)) queue.add(keyText(claim.metadata))
   })
 
   const record = async (claim: StoredClaim, component: string, reason: string, message: string) => {
@@ -90,13 +133,16 @@ export function localExpander(needs: LocalExpanderNeeds): Loop {
     const claim = claims.get(keyFrom(key))
     const volume = volumes.get({ namespace: '', name: claim?.spec?.volumeName ?? '' })
     const next = claim && nextExpansion(claim, volume)
-    if (claim !== undefined && volume !== undefined && wantsMore(claim, volume) && !isOwn(volume)) {
-      await announce(key, claim)
-    } else announced.delete(key)
+    const isForOthers = volume !== undefined && !isOwn(volume)
+    if (claim !== undefined && isForOthers && next === undefined && wantsMore(claim, volume)) await announce(key, claim)
+    else announced.delete(key)
     if (claim === undefined || next === undefined) return undefined
     await writes.write(next)
     if (next.resource === 'persistentvolumes') return undefined
-    await record(claim, localProvisioner, 'VolumeResizeSuccessful', `ExpandVolume succeeded for volume ${key}`)
+    const [reason, message] = isForOthers
+      ? ['FileSystemResizeSuccessful', `MountVolume.NodeExpandVolume succeeded for volume "${volume.metadata.name}"`]
+      : ['VolumeResizeSuccessful', `ExpandVolume succeeded for volume ${key}`]
+    await record(claim, isForOthers ? 'volume_expand' : localProvisioner, reason, message)
     return undefined
   }
   const reconcile = async (key: string): Promise<Reconciled> => {
