@@ -61,6 +61,7 @@ export type SystemRequest = {
   readonly path: string
   readonly query: URLSearchParams
   readonly accept: string | undefined
+  readonly acceptEncoding?: string | undefined
   readonly ifNoneMatch?: string | undefined
   /** As the client wrote it. */
   readonly host?: string | undefined
@@ -75,7 +76,7 @@ export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): 
 }
 
 async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<ApiResponse | undefined> {
-  const { path, query, accept, ifNoneMatch, host } = request
+  const { path, query, accept, acceptEncoding, ifNoneMatch, host } = request
   const endpoint = healthEndpoints.find((one) => path === `/${one}` || path.startsWith(`/${one}/`))
   if (endpoint !== undefined) {
     const checks = checksOf(endpoint, needs.readiness)
@@ -104,7 +105,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
       return needs.tokens && openidAnswer(needs)
     default:
       if (path.startsWith('/openapi/')) {
-        return openApiAnswer({ path, query, accept, ifNoneMatch }, needs, needs.version)
+        return openApiAnswer({ path, query, accept, acceptEncoding, ifNoneMatch }, needs, needs.version)
       }
       if (path.startsWith('/fleet/')) return fleetAnswer({ path, query, host }, needs)
       return discoveryAnswer(path, accept, needs)

@@ -92,6 +92,7 @@ function routedAnswer(state: RequestState, needs: RequestNeeds): Promise<ApiResp
           path: route.path,
           query,
           accept,
+          acceptEncoding: firstHeader(headers['accept-encoding']),
           ifNoneMatch: firstHeader(headers['if-none-match']),
           host: firstHeader(headers['host'] ?? headers[':authority']),
         },

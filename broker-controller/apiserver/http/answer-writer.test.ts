@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, IncomingMessage, request, ServerResponse } from 'node:http'
 import { type AddressInfo, connect, Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import type { ApiResponse } from '../wire/answers.ts'
 import { warningHeaders, writeAnswer } from './answer-writer.ts'
@@ -170,8 +171,11 @@ test('a document has its tag; one whose address names its content is kept for a 
     'content-type': 'application/json',
     'cache-control': 'no-cache, private',
     etag: '"1"',
-    vary: 'Accept',
+    vary: 'Accept, Accept-Encoding',
   })
+  t.equal(plain.incoming.headers['content-encoding'], undefined)
+  const packed = await written(t, { ...document, bytes: gzipSync('{}'), encoding: 'gzip' })
+  t.equal(packed.incoming.headers['content-encoding'], 'gzip')
   const kept = await written(t, { ...document, isImmutable: true })
   t.equal(kept.incoming.headers['cache-control'], 'public, immutable, max-age=31536000')
 })

@@ -86,7 +86,8 @@ async function writeDocument(
 ): Promise<void> {
   outgoing.setHeader('Content-Type', answer.contentType)
   outgoing.setHeader('ETag', answer.etag)
-  outgoing.setHeader('Vary', 'Accept')
+  outgoing.setHeader('Vary', 'Accept, Accept-Encoding')
+  if (answer.encoding !== undefined) outgoing.setHeader('Content-Encoding', answer.encoding)
   if (answer.isImmutable) outgoing.setHeader('Cache-Control', `public, immutable, max-age=${yearSeconds}`)
   if (answer.code === 200) return finish(outgoing, 200, answer.bytes, headOnly, signal, slow)
   endWithout(outgoing, answer.code)

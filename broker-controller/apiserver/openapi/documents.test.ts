@@ -7,14 +7,16 @@ import { builtInKinds } from '../../assembly/control-plane.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
 import { aDefinition } from '../../testing/custom-api.ts'
+import type { PackedDocument } from '../aggregator/packed-document.ts'
 import { tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
 import { liveKinds } from '../kinds/custom/live-kinds.ts'
-import { type OpenApiDocument, openApiDocuments } from './documents.ts'
+import { openApiDocuments } from './documents.ts'
 
 type Json = { readonly [name: string]: unknown }
 
-const read = (document: OpenApiDocument | undefined): Json => JSON.parse(document?.bytes.toString() ?? 'null')
+const read = async (document: PackedDocument | undefined): Promise<Json> =>
+  JSON.parse((await document?.bytes())?.toString() ?? 'null')
 
 function at(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>((inner, name) => (inner as Json | undefined)?.[name], value)
@@ -31,7 +33,7 @@ const core = 'io.k8s.api.core.v1.'
 
 test('every group and version has a document whose references lead somewhere', async (t) => {
   const documents = openApiDocuments(builtInKinds, '0.1.0')
-  const { paths } = read(await documents.index())
+  const { paths } = await read(await documents.index())
   const names = Object.keys(paths as Json)
   t.ok(names.includes('api/v1'))
   t.ok(names.includes('apis/policy/v1'))
@@ -39,11 +41,11 @@ test('every group and version has a document whose references lead somewhere', a
   for (const name of names) {
     const made = await documents.ofGroup(name)
     t.match(at(paths, name, 'serverRelativeURL'), `/openapi/v3/${name}?hash=${made?.hash}`)
-    const document = read(made)
+    const document = await read(made)
     const missing = referencesIn(document).filter((ref) => at(document, ...ref.slice(2).split('/')) === undefined)
     t.same(missing, [], name)
   }
-  const v2 = read(await documents.v2())
+  const v2 = await read(await documents.v2())
   t.same(
     referencesIn(v2).filter((ref) => at(v2, ...ref.slice(2).split('/')) === undefined),
     [],
@@ -55,7 +57,7 @@ test('every group and version has a document whose references lead somewhere', a
 
 test('the fields that every object has are described in the words that clients look for', async (t) => {
   const documents = openApiDocuments(builtInKinds, '0.1.0')
-  const document = read(await documents.ofGroup('api/v1'))
+  const document = await read(await documents.ofGroup('api/v1'))
   const properties = (type: string) => at(document, 'components', 'schemas', type, 'properties')
   // The suite of Kubernetes reads them in what kubectl explains.
   t.match(properties(`${core}Pod`), {
@@ -70,7 +72,7 @@ test('the fields that every object has are described in the words that clients l
 
 test('types have the names and keywords by which clients find and patch them', async (t) => {
   const documents = openApiDocuments(builtInKinds, '0.1.0')
-  const document = read(await documents.ofGroup('api/v1'))
+  const document = await read(await documents.ofGroup('api/v1'))
   const type = (name: string) => at(document, 'components', 'schemas', name)
   t.match(type(`${core}Pod`), {
     type: 'object',
@@ -145,7 +147,7 @@ test('a kind that is registered at start is described too', async (t) => {
 })
 
 test('the document in the older form has every path and type, and names the program', async (t) => {
-  const v2 = read(await openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0').v2())
+  const v2 = await read(await openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0').v2())
   t.match(v2, { swagger: '2.0', info: { title: 'Bramble', version: '0.1.0' } })
   t.ok(at(v2, 'paths', '/api/v1/nodes'))
   t.ok(at(v2, 'paths', '/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets'))
@@ -154,7 +156,7 @@ test('the document in the older form has every path and type, and names the prog
 
 test('a list has its own type; what is only asked for has none', async (t) => {
   const documents = openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0')
-  const schemas = async (group: string) => at(read(await documents.ofGroup(group)), 'components', 'schemas')
+  const schemas = async (group: string) => at(await read(await documents.ofGroup(group)), 'components', 'schemas')
   const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.'
   t.same(at(await schemas('api/v1'), `${core}PodList`), {
     type: 'object',
@@ -174,7 +176,7 @@ test('a list has its own type; what is only asked for has none', async (t) => {
 
 // staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go: Status, DeleteOptions, Patch.
 test('the types of answers and of deletions have the fields that are read and written', async (t) => {
-  const document = read(await openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0').ofGroup('api/v1'))
+  const document = await read(await openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0').ofGroup('api/v1'))
   const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.'
   const fields = (name: string) =>
     Object.keys((at(document, 'components', 'schemas', `${meta}${name}`, 'properties') ?? {}) as Json).sort()

@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { builtInKinds } from '../../assembly/control-plane.ts'
 import type { ApiResponse } from '../wire/answers.ts'
@@ -25,6 +26,37 @@ test('a document is kept for ever only under its own hash', async (t) => {
   t.notOk(isImmutable)
   t.ok((await answered(`hash=${etag.slice(1, -1)}`)).isImmutable)
   t.notOk((await answered('hash=0')).isImmutable)
+})
+
+test('a client that takes gzip is sent the document as it is kept', async (t) => {
+  const answerTo = async (acceptEncoding: string | undefined) => {
+    const request = {
+      path,
+      query: new URLSearchParams(),
+      accept: 'application/json',
+      acceptEncoding,
+      ifNoneMatch: undefined,
+    }
+    const answer = await openApiAnswer(request, { kinds: builtInKinds }, '0.1.0')
+    if (answer?.kind !== 'document') throw new Error('no document')
+    return answer
+  }
+  const plain = await answerTo(undefined)
+  t.match(JSON.parse(plain.bytes.toString()), { openapi: '3.0.0' })
+  const packed = await answerTo('gzip')
+  t.equal(packed.encoding, 'gzip')
+  t.equal(packed.etag, plain.etag)
+  t.same(gunzipSync(packed.bytes), plain.bytes)
+  for (const [accepted, encoding] of [
+    ['deflate, gzip;q=0.5', 'gzip'],
+    ['GZIP', 'gzip'],
+    ['gzip;q=0', undefined],
+    ['gzip; q=0.000', undefined],
+    ['identity', undefined],
+    ['x-gzip-like', undefined],
+  ] as const) {
+    t.equal((await answerTo(accepted)).encoding, encoding, accepted)
+  }
 })
 
 test('the whole document is JSON for a client that states nothing, and protobuf where that is named first', async (t) => {

@@ -14,6 +14,7 @@ import {
 import { turnsAboveBudget } from '../../../daemon/testing/turn-budget.ts'
 import { builtInKinds } from '../../assembly/control-plane.ts'
 import { inPieces } from '../handlers/turns.ts'
+import type { DocumentParts } from './document-parts.ts'
 import { openApiDocuments } from './documents.ts'
 import { protobufDocument } from './protobuf-document.ts'
 
@@ -41,47 +42,29 @@ const schema = messageCodec({
   properties: [25, oneMessage(messageCodec({ all: [1, messageList(named(innerSchema))] }))],
   extensions: [31, messageList(named(any))],
 })
-const parameter = messageCodec({
-  parameter: [
-    1,
-    oneMessage(
-      messageCodec({
-        body: [
-          1,
-          oneMessage(
-            messageCodec({
-              name: [2, textValue],
-              in: [3, textValue],
-              required: [4, boolValue],
-              schema: [5, oneMessage(innerSchema)],
-            }),
-          ),
-        ],
-        other: [
-          2,
-          oneMessage(
-            messageCodec({
-              query: [
-                3,
-                oneMessage(
-                  messageCodec({
-                    in: [2, textValue],
-                    name: [4, textValue],
-                    type: [6, textValue],
-                    uniqueItems: [20, boolValue],
-                  }),
-                ),
-              ],
-              path: [
-                4,
-                oneMessage(messageCodec({ required: [1, boolValue], name: [4, textValue], type: [5, textValue] })),
-              ],
-            }),
-          ),
-        ],
-      }),
-    ),
+const queryParameter = messageCodec({
+  in: [2, textValue],
+  name: [4, textValue],
+  type: [6, textValue],
+  uniqueItems: [20, boolValue],
+})
+const pathParameter = messageCodec({ required: [1, boolValue], name: [4, textValue], type: [5, textValue] })
+const bodyParameter = messageCodec({
+  name: [2, textValue],
+  in: [3, textValue],
+  required: [4, boolValue],
+  schema: [5, oneMessage(innerSchema)],
+})
+const plainParameter = messageCodec({
+  body: [1, oneMessage(bodyParameter)],
+  other: [
+    2,
+    oneMessage(messageCodec({ query: [3, oneMessage(queryParameter)], path: [4, oneMessage(pathParameter)] })),
   ],
+})
+const parameter = messageCodec({
+  parameter: [1, oneMessage(plainParameter)],
+  reference: [2, oneMessage(messageCodec({ ref: [1, textValue] }))],
 })
 const response = messageCodec({
   description: [1, textValue],
@@ -107,10 +90,19 @@ const document = messageCodec({
   info: [2, oneMessage(messageCodec({ title: [1, textValue], version: [2, textValue] }))],
   paths: [8, oneMessage(messageCodec({ all: [2, messageList(named(pathItem))] }))],
   definitions: [9, oneMessage(messageCodec({ all: [1, messageList(named(schema))] }))],
+  parameters: [10, oneMessage(messageCodec({ all: [1, messageList(named(plainParameter))] }))],
 })
 
-function written(content: { readonly [name: string]: unknown }) {
-  const work = protobufDocument(content)
+type Content = { readonly [name: string]: unknown }
+
+function partsIn({ paths, definitions, parameters }: Content): DocumentParts {
+  const named = (all: unknown) => Object.entries((all ?? {}) as { readonly [name: string]: Content })
+  const types = named(definitions).map(([name, type]) => [name, () => type] as const)
+  return { paths: new Map(named(paths)), types: new Map(types), parameters: new Map(named(parameters)) }
+}
+
+function written(content: Content) {
+  const work = protobufDocument(content, partsIn(content))
   for (;;) {
     const step = work.next()
     if (step.done) return document.decode(step.value)
@@ -208,10 +200,21 @@ test('operations have their parameters by place, and their answers by code', asy
   })
 })
 
+test('operations refer to parameters of the document', async (t) => {
+  const { paths, parameters } = written({
+    paths: { '/apis/a/v1/b': { parameters: [{ $ref: '#/parameters/pretty', 'x-more': 1 }] } },
+    parameters: { pretty: { name: 'pretty', in: 'query', type: 'string' } },
+  })
+  t.match(paths?.all, [{ value: { parameters: [{ reference: { ref: '#/parameters/pretty' } }] } }])
+  t.match(parameters?.all, [{ name: 'pretty', value: { other: { query: { name: 'pretty', type: 'string' } } } }])
+})
+
 test('the document of the fleet has all its paths and definitions, and is made in short turns', async (t) => {
   const documents = openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0')
-  const json = JSON.parse((await documents.v2()).bytes.toString())
-  const { bytes, hash } = await documents.v2Protobuf()
+  const json = JSON.parse((await (await documents.v2()).bytes()).toString())
+  const made = await documents.v2Protobuf()
+  const { hash } = made
+  const bytes = await made.bytes()
   const read = document.decode(bytes)
   t.same(
     read.definitions?.all.map(({ name }) => name),
@@ -224,7 +227,7 @@ test('the document of the fleet has all its paths and definitions, and is made i
   t.match(hash, /^[0-9A-F]{32}$/)
   t.equal(await documents.v2Protobuf(), await documents.v2Protobuf(), 'made once')
   const { above } = await turnsAboveBudget([
-    { what: 'the document', bytes: bytes.length, act: () => inPieces(protobufDocument(json), clock) },
+    { what: 'the document', bytes: bytes.length, act: () => inPieces(protobufDocument(json, partsIn(json)), clock) },
   ])
   t.same(above, [])
 })

@@ -10,6 +10,7 @@ import {
   writeVarint,
   written,
 } from '../../../daemon/protobuf/protobuf-bytes.ts'
+import type { DocumentParts } from './document-parts.ts'
 
 /** In front of what was written before; nothing where the value has another type. */
 type Write = (to: BytesWriter, number: number, value: unknown) => void
@@ -25,19 +26,29 @@ const varintWire = 0
 const doubleWire = 1
 const lengthWire = 2
 
-/** In pieces, each of them a path or a definition. */
-export function* protobufDocument(document: JsonObject): Generator<undefined, Buffer> {
+/** In pieces, each of them a path or a definition. `head`: what is beside these. */
+export function* protobufDocument(
+  head: JsonObject,
+  { paths, types, parameters }: DocumentParts,
+): Generator<undefined, Buffer> {
   const to = bytesWriter()
-  yield* namedInPieces(to, 9, 1, schema, document['definitions'])
-  yield* namedInPieces(to, 8, 2, pathItem, document['paths'])
-  message(() => infoMessage)(to, 2, document['info'])
-  text(to, 1, document['swagger'])
+  if (parameters.size > 0) yield* namedInPieces(to, 10, 1, plainParameter, [...parameters])
+  yield* namedInPieces(to, 9, 1, (at, number, type) => schema(at, number, (type as () => JsonObject)()), [...types])
+  yield* namedInPieces(to, 8, 2, pathItem, [...paths])
+  message(() => infoMessage)(to, 2, head['info'])
+  text(to, 1, head['swagger'])
   return to.bytes.subarray(to.at)
 }
 
-function* namedInPieces(to: BytesWriter, number: number, item: number, inner: Write, values: unknown) {
+function* namedInPieces(
+  to: BytesWriter,
+  number: number,
+  item: number,
+  inner: Write,
+  entries: readonly (readonly [string, unknown])[],
+) {
   const end = written(to)
-  for (const entry of entriesOf(values).reverse()) {
+  for (const entry of entries.toReversed()) {
     writeNamed(to, item, inner, entry)
     yield
   }
@@ -192,38 +203,21 @@ const queryMessage = messageOf(23, { ...place, type: [6, text], format: [7, text
 const pathMessage = messageOf(22, { ...place, type: [5, text], format: [6, text], uniqueItems: [18, truth] })
 
 /** Each choice is a message around the message. */
-const parameter: Write = (to, number, value) => {
+const plainParameter: Write = (to, number, value) => {
   const inside = isObject(value) ? value['in'] : undefined
-  if (inside === 'body')
-    within(
-      1,
-      within(
-        1,
-        message(() => bodyMessage),
-      ),
-    )(to, number, value)
-  if (inside === 'query')
-    within(
-      1,
-      within(
-        2,
-        within(
-          3,
-          message(() => queryMessage),
-        ),
-      ),
-    )(to, number, value)
-  if (inside === 'path')
-    within(
-      1,
-      within(
-        2,
-        within(
-          4,
-          message(() => pathMessage),
-        ),
-      ),
-    )(to, number, value)
+  const body = message(() => bodyMessage)
+  if (inside === 'body') within(1, body)(to, number, value)
+  const query = message(() => queryMessage)
+  if (inside === 'query') within(2, within(3, query))(to, number, value)
+  const inPath = message(() => pathMessage)
+  if (inside === 'path') within(2, within(4, inPath))(to, number, value)
+}
+
+/** Of an operation or a path: it may refer to one of the document. */
+const parameter: Write = (to, number, value) => {
+  const reference = isObject(value) ? value['$ref'] : undefined
+  if (reference === undefined) within(1, plainParameter)(to, number, value)
+  else within(2, within(1, text))(to, number, reference)
 }
 
 const responseMessage = messageOf(5, { description: [1, text], schema: [2, within(1, schema)] })

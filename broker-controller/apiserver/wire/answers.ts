@@ -22,6 +22,8 @@ export type ApiResponse =
       readonly kind: 'document'
       readonly code: 200 | 304
       readonly bytes: Buffer
+      /** undefined: the bytes are as they are. */
+      readonly encoding?: 'gzip'
       readonly contentType: string
       /** In quotes. */
       readonly etag: string
