@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { chown, cp, mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,6 +16,7 @@ import {
   requestBackup,
   requestSecretsKeyRotation,
 } from '../commands/connection/admin-socket.ts'
+import { frontProxy } from '../own-certificates/front-proxy.ts'
 import { revocationsIn, revocationsKey, revoke } from '../store/revocations.ts'
 import { readBackup, sealBackup } from '../store/sqlite/sqlite-backup.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
@@ -177,6 +179,19 @@ test('nothing of an unfinished write is in a backup, and nothing that may be a k
   t.equal((await stat(join(fresh, 'authority', 'ca.key.before'))).mode & 0o777, 0o600)
 })
 
+test('a restored controller is the front proxy that extension servers trust', async (t) => {
+  const { dataDir, target, take, folder } = await controller(t)
+  const { certificate } = await frontProxy({ dataDir, clock }).authority()
+  await take()
+  const fresh = join(folder, 'fresh')
+  await restore(target, fresh, false, now)
+  const restored = frontProxy({ dataDir: fresh, clock })
+  t.equal((await restored.authority()).certificate, certificate)
+  const client = new X509Certificate((await restored.client()).certificate)
+  t.ok(client.verify(new X509Certificate(certificate).publicKey))
+  t.equal((await stat(join(fresh, 'authority', 'front-proxy-ca.key'))).mode & 0o777, 0o600)
+})
+
 test('a backup is not written through a link that somebody put in its place', async (t) => {
   const { target, take, folder } = await controller(t)
   const other = join(folder, 'of another')
@@ -301,13 +316,16 @@ test('with a passphrase a backup has its keys, none readable, and is restored wi
   const secret = await store.create('secrets', aSecret)
   const passphraseFile = join(folder, 'passphrase')
   await writeFile(passphraseFile, 'correct horse battery\n')
+  const { certificate } = await frontProxy({ dataDir, clock }).authority()
+  const proxyKey = await readFile(join(dataDir, 'authority', 'front-proxy-ca.key'), 'utf8')
   await store.close()
   const { code, printed } = await backingUp(target, '--data-dir', dataDir, '--passphrase-file', passphraseFile)
   t.equal(code, 0, printed)
   t.match(printed, /can be read with the passphrase only/)
   const content = await readFile(target)
   const [key = ''] = (await readFile(join(dataDir, 'secrets.key'), 'utf8')).split('\n')
-  for (const hidden of ['aHVudGVyMg==', 'a key', key, Buffer.from(key, 'base64')]) t.notOk(content.includes(hidden))
+  const secrets = ['aHVudGVyMg==', 'a key', key, Buffer.from(key, 'base64'), proxyKey]
+  for (const hidden of secrets) t.notOk(content.includes(hidden))
   t.ok(content.includes('a certificate'))
 
   const fresh = join(folder, 'fresh')
@@ -321,7 +339,9 @@ test('with a passphrase a backup has its keys, none readable, and is restored wi
   t.equal((await restoring(target, '--data-dir', fresh, '--passphrase-file', passphraseFile)).code, 0)
   t.equal(await readFile(join(fresh, 'authority', 'ca.key'), 'utf8'), 'a key')
   t.equal((await stat(join(fresh, 'secrets.key'))).mode & 0o777, 0o600)
-  t.same((await readdir(join(fresh, 'authority'))).sort(), ['ca.crt', 'ca.key'])
+  const files = ['ca.crt', 'ca.key', 'front-proxy-ca.crt', 'front-proxy-ca.key']
+  t.same((await readdir(join(fresh, 'authority'))).sort(), files)
+  t.equal((await frontProxy({ dataDir: fresh, clock }).authority()).certificate, certificate)
   t.same(await secretIn(t, fresh), secret)
 })
 
