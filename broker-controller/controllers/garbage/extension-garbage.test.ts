@@ -129,6 +129,22 @@ test('what a server states of an object with a uid of this store does not concer
   t.same(await maps(world), ['child', 'owner'])
 })
 
+test('what a server states of an object with a uid of another server does not concern what belongs to that', async (t) => {
+  const world = opened(t)
+  const { uid } = world.remote.put(flunders, { name: 'owner' }).metadata
+  world.remote.put(flunders, { name: 'far', ownerReferences: [named(flunders, 'owner')] })
+  await aMap(world, 'child', { ownerReferences: [named(flunders, 'owner')] })
+  await world.pass(1)
+  const lie = { name: 'owner', namespace: 'default', uid, resourceVersion: '9' }
+  const deletion = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['foregroundDeletion'] }
+  world.remote.deliver(others, { type: 'ADDED', object: { metadata: { ...lie, ...deletion } } })
+  await world.pass(1)
+  world.remote.deliver(others, { type: 'DELETED', object: { metadata: lie } })
+  await world.pass(60)
+  t.same(await maps(world), ['child'])
+  t.same(world.remote.names(), ['far', 'owner'])
+})
+
 test('an owner that is deleted in the foreground waits for blocking objects of extension servers', async (t) => {
   const world = opened(t)
   const owner = { ...(await aMap(world, 'owner')), blockOwnerDeletion: true }
