@@ -1,13 +1,12 @@
 /** An extension server with the real kubectl, on a real controller that starts again in between: what the conformance test of Kubernetes asks. */
 import { writeFile } from 'node:fs/promises'
-import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { startExtensionServer, wardle } from '../broker-controller/testing/extension-server.ts'
+import { reachableAddress as address, wardleName as name, wardleObjects } from './support/extension-service.ts'
 import { startController, temporaryFolder } from './support/fleet.ts'
 import { eventually } from './support/wait.ts'
 
-const name = `${wardle.version}.${wardle.group}`
 const flunder = {
   apiVersion: `${wardle.group}/${wardle.version}`,
   kind: 'Flunder',
@@ -18,31 +17,6 @@ const rights = {
   kind: 'Role',
   metadata: { name: 'flunders', namespace: 'default' },
   rules: [{ apiGroups: [wardle.group], resources: ['flunders'], verbs: ['get', 'list'] }],
-}
-
-/** Endpoints have no loopback addresses; undefined: this machine has no other. */
-const address = Object.values(networkInterfaces())
-  .flat()
-  .find((one) => one?.family === 'IPv4' && !one.internal)?.address
-
-/** Behind a Service without a selector, as a server outside of the fleet. */
-function objectsOf(ip: string, port: number, caBundle: string) {
-  const metadata = { name: 'api', namespace: 'wardle' }
-  return [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'wardle' } },
-    { apiVersion: 'v1', kind: 'Service', metadata, spec: { ports: [{ port: 443, targetPort: port }] } },
-    { apiVersion: 'v1', kind: 'Endpoints', metadata, subsets: [{ addresses: [{ ip }], ports: [{ port }] }] },
-    {
-      apiVersion: 'apiregistration.k8s.io/v1',
-      kind: 'APIService',
-      metadata: { name },
-      spec: {
-        ...wardle,
-        ...{ groupPriorityMinimum: 2000, versionPriority: 200, caBundle },
-        service: { namespace: 'wardle', name: 'api' },
-      },
-    },
-  ]
 }
 
 test('kubectl works with kinds of an extension server', { skip: address === undefined && 'no address' }, async (t) => {
@@ -67,7 +41,7 @@ test('kubectl works with kinds of an extension server', { skip: address === unde
     address: address ?? '',
   })
   t.teardown(server.stop)
-  for (const object of objectsOf(address ?? '', server.port, server.caBundle)) await apply(object)
+  for (const object of wardleObjects(server)) await apply(object)
   await kubectl('wait', '--for=condition=Available', `apiservice/${name}`, '--timeout=60s')
   t.match(await kubectl('get', 'apiservice', name), /NAME +SERVICE +AVAILABLE +AGE\n\S+ +wardle\/api +True/)
   t.match(await kubectl('get', 'apiservices'), /v1\.apps +Local +True/)
@@ -81,6 +55,9 @@ test('kubectl works with kinds of an extension server', { skip: address === unde
   t.match(await kubectl('get', 'flunders'), /first/)
   t.match(await kubectl('get', 'fl', 'first', '-o', 'name'), /flunder\.wardle\.example\.com\/first/)
   t.match(await kubectl('explain', 'flunder'), /A flunder for testing/)
+  const { definitions } = JSON.parse(await kubectl('get', '--raw', '/openapi/v2'))
+  t.ok(definitions['com.example.wardle.v1alpha1.Flunder'])
+  t.ok(definitions['io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta_v2'], 'that of the server is another one')
 
   const refused = await controller.tryKubectl('get', 'flunders', '--as=jane')
   t.match(refused, {

@@ -355,9 +355,14 @@ test('what an extension server serves is merged, and is stale where that is not 
   }
   t.same(versionsIn(), [{ version: 'v1', freshness: 'Stale', resources: [] }])
   const resources = [{ resource: 'flunders' }]
-  t.same(versionsIn({ versionOf: () => ({ freshness: 'Current', resources }), descriptionHash: () => undefined }), [
-    { version: 'v1', freshness: 'Current', resources },
-  ])
+  t.same(
+    versionsIn({
+      versionOf: () => ({ freshness: 'Current', resources }),
+      descriptionHash: () => undefined,
+      description: () => undefined,
+    }),
+    [{ version: 'v1', freshness: 'Current', resources }],
+  )
 })
 
 test('an APIService does not take a group away that the fleet serves', async (t) => {

@@ -93,6 +93,32 @@ const description = {
   },
 }
 
+const swagger = {
+  swagger: '2.0',
+  info: { title: 'wardle', version: 'v1' },
+  paths: {
+    [`${wardlePath}/namespaces/{namespace}/flunders`]: {
+      get: {
+        operationId: 'listWardleFlunder',
+        parameters: [{ $ref: '#/parameters/pretty' }],
+        responses: {
+          200: { description: 'OK', schema: { $ref: '#/definitions/com.example.wardle.v1alpha1.Flunder' } },
+        },
+      },
+    },
+    '/version/': { get: { responses: { 200: { description: 'OK' } } } },
+  },
+  definitions: {
+    'com.example.wardle.v1alpha1.Flunder': {
+      type: 'object',
+      properties: { metadata: { $ref: '#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' } },
+      'x-kubernetes-group-version-kind': [{ ...wardle, kind: 'Flunder' }],
+    },
+    'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta': { type: 'object', description: 'That of the server' },
+  },
+  parameters: { pretty: { name: 'pretty', in: 'query', type: 'string' } },
+}
+
 export async function startExtensionServer(settings: ExtensionServerSettings): Promise<ExtensionServer> {
   const { folder, proxyAuthority, names, address = '127.0.0.1', respond } = settings
   const authority: Authority = await openAuthority(folder, Date.now())
@@ -114,6 +140,11 @@ export async function startExtensionServer(settings: ExtensionServerSettings): P
     if (path === wardlePath) {
       const list = { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: `${wardle.group}/${wardle.version}` }
       return sendJson(response, 200, { ...list, resources })
+    }
+    if (path === '/openapi/v2') {
+      const etag = '"1"'
+      response.setHeader('etag', etag)
+      return headers['if-none-match'] === etag ? void response.writeHead(304).end() : sendJson(response, 200, swagger)
     }
     if (path === '/openapi/v3') {
       const place = `apis/${wardle.group}/${wardle.version}`

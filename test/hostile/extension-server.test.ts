@@ -1,11 +1,11 @@
 /** An extension server: the APIService of its group is made by an administrator, and what it answers is its own. */
 
 import type { Socket } from 'node:net'
-import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { test } from 'tap'
 import { startExtensionServer, wardle, wardlePath } from '../../broker-controller/testing/extension-server.ts'
+import { reachableAddress as address, wardleName, wardleObjects } from '../support/extension-service.ts'
 import { temporaryFolder } from '../support/fleet.ts'
 import { eventually } from '../support/wait.ts'
 import { type AttackedFleet, attackedFleet, settled } from './support/attacked-fleet.ts'
@@ -38,6 +38,25 @@ const attacks: { readonly [what: string]: (socket: Socket) => unknown } = {
     socket.end(json('{"items":[{"metadata":{"name":7},"versions":{"__proto__":[]}}]}')),
 }
 
+const kindsField = 'x-kubernetes-group-version-kind'
+const described = (definitions: string, path = `${wardlePath}/flunders`) =>
+  json(`{"swagger":"2.0","paths":{"${path}":{"get":{"responses":{}}}},"definitions":{${definitions}}}`)
+
+/** Descriptions that are OpenAPI 2.0. */
+const descriptions: typeof attacks = {
+  'a description with a million values': (socket) => socket.end(described(`"a":{"enum":[${'1,'.repeat(mib)}1]}`)),
+  'a description of 1.9 MB': (socket) => socket.end(described(`"a":{"description":"${'x'.repeat(1.9 * mib)}"}`)),
+  'a description of kinds of the fleet': (socket) =>
+    socket.end(
+      described(
+        `"evil.Deployment":{"type":"object","${kindsField}":[{"group":"apps","version":"v1","kind":"Deployment"}]}`,
+        '/apis/apps/v1/namespaces/{namespace}/deployments',
+      ),
+    ),
+  'a description of odd values': (socket) =>
+    socket.end(described('"__proto__":{"type":7},"a":{"properties":{"b":{"$ref":"#/definitions/none"}},"type":"x"}')),
+}
+
 const manyKinds = {
   kind: 'APIGroupDiscoveryList',
   items: [
@@ -56,28 +75,27 @@ const manyKinds = {
   ],
 }
 
-/** Endpoints have no loopback addresses; undefined: this machine has no other. */
-const address = Object.values(networkInterfaces())
-  .flat()
-  .find((one) => one?.family === 'IPv4' && !one.internal)?.address
-
 test('an attacker whose extension server is asked', { skip: address === undefined && 'no address' }, async (t) => {
   const fleet = await attackedFleet(t)
   await tenantOf(t, fleet, 'tenant')
   let attack: ((socket: Socket) => unknown) | undefined
+  /** The one path where it attacks; undefined: all. */
+  let attackedPath: string | undefined
   const server = await startExtensionServer({
     folder: join(await temporaryFolder(t), 'server'),
     names: ['api.wardle.svc'],
     proxyAuthority: await proxyAuthorityOf(fleet),
     address: address ?? '',
-    respond({ socket }) {
+    respond({ socket, url }) {
       socket.on('error', () => undefined)
-      attack?.(socket)
-      return attack !== undefined
+      if (attack === undefined || (attackedPath !== undefined && url !== attackedPath)) return false
+      attack(socket)
+      return true
     },
   })
   t.teardown(server.stop)
-  await register(fleet, server)
+  const { kubectlWith } = fleet.controller
+  for (const object of wardleObjects(server)) await kubectlWith(JSON.stringify(object), 'apply', '-f', '-')
   await isAvailable(fleet, 'True')
   const baseMiB = await fleet.controllerMiB()
 
@@ -104,6 +122,29 @@ test('an attacker whose extension server is asked', { skip: address === undefine
     }),
   )
 
+  await t.test('adds nothing to the description of the fleet that clients cannot read', (t) =>
+    fleet.unnoticed(t, async () => {
+      attackedPath = '/openapi/v2'
+      for (const [what, next] of Object.entries({ ...attacks, ...descriptions })) {
+        attack = next
+        const { length } = server.seen
+        // Registered again, it is asked at once.
+        await fleet.controller.kubectl('delete', 'apiservice', wardleName)
+        for (const object of wardleObjects(server)) await kubectlWith(JSON.stringify(object), 'apply', '-f', '-')
+        await eventually(`it is asked: ${what}`, async () =>
+          server.seen.slice(length).some(({ url }) => url === attackedPath),
+        )
+        const { status, text } = await fleet.admin.send('GET', '/openapi/v2')
+        t.equal(status, 200, what)
+        const { paths, definitions } = JSON.parse(text)
+        t.ok(paths['/api/v1/pods'], what)
+        t.notOk(definitions['evil.Deployment']?.[kindsField], what)
+      }
+      attack = undefined
+      attackedPath = undefined
+    }),
+  )
+
   await t.test('keeps the namespaces of others only until it is removed', (t) =>
     fleet.unnoticed(t, async () => {
       attack = () => undefined
@@ -120,7 +161,7 @@ test('an attacker whose extension server is asked', { skip: address === undefine
       })
       const { status } = await fleet.admin.send('GET', '/api/v1/namespaces/tenant/configmaps/mine')
       t.equal(status, 404, 'its own content is gone')
-      await kubectl('delete', 'apiservice', `${wardle.version}.${wardle.group}`)
+      await kubectl('delete', 'apiservice', wardleName)
       await kubectl('wait', '--for=delete', ...names.map((name) => `namespace/${name}`), '--timeout=120s')
     }),
   )
@@ -136,34 +177,6 @@ async function proxyAuthorityOf({ controller: { kubectl } }: AttackedFleet): Pro
   return String(data['requestheader-client-ca-file'])
 }
 
-type Server = { readonly port: number; readonly caBundle: string }
-
-async function register({ controller: { kubectlWith } }: AttackedFleet, { port, caBundle }: Server): Promise<void> {
-  const metadata = { name: 'api', namespace: 'wardle' }
-  const subsets = [{ addresses: [{ ip: address }], ports: [{ port }] }]
-  const spec = { ...wardle, groupPriorityMinimum: 2000, versionPriority: 200, caBundle, service: metadata }
-  for (const object of [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'wardle' } },
-    { apiVersion: 'v1', kind: 'Service', metadata, spec: { ports: [{ port: 443, targetPort: port }] } },
-    { apiVersion: 'v1', kind: 'Endpoints', metadata, subsets },
-    {
-      apiVersion: 'apiregistration.k8s.io/v1',
-      kind: 'APIService',
-      metadata: { name: `${wardle.version}.${wardle.group}` },
-      spec,
-    },
-  ]) {
-    await kubectlWith(JSON.stringify(object), 'apply', '-f', '-')
-  }
-}
-
 async function isAvailable({ controller: { kubectl } }: AttackedFleet, status: 'True' | 'False'): Promise<void> {
-  await kubectl(
-    ...[
-      'wait',
-      `--for=condition=Available=${status}`,
-      `apiservice/${wardle.version}.${wardle.group}`,
-      '--timeout=120s',
-    ],
-  )
+  await kubectl(...['wait', `--for=condition=Available=${status}`, `apiservice/${wardleName}`, '--timeout=120s'])
 }

@@ -2,6 +2,7 @@
 import type { APIService } from '../../../api/registration/api-service.ts'
 import type { KindRegistry } from '../handlers/strategy.ts'
 import type { ApiServices } from './api-services.ts'
+import type { ExtensionDescription } from './extension-description.ts'
 import type { ExtensionResource } from './extension-documents.ts'
 
 export type DiscoveryNeeds = {
@@ -17,6 +18,8 @@ export interface ExtensionDiscovery {
   versionOf(apiService: APIService): DiscoveredVersion
   /** Hash of its OpenAPI v3 document, '' where the server names no hash; undefined: there is no document. */
   descriptionHash(apiService: APIService): string | undefined
+  /** What it has in OpenAPI v2; undefined: nothing that can be read, or nothing yet. */
+  description(apiService: APIService): ExtensionDescription | undefined
 }
 
 export type DiscoveredVersion = {

@@ -14,7 +14,9 @@ import { workQueue } from '../../../daemon/work-queue.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import { parseJsonBody } from '../wire/request-body.ts'
 import type { ApiServices, StoredApiService } from './api-services.ts'
+import { type DescriptionState, refreshedDescription } from './description-state.ts'
 import type { DiscoveredVersion, ExtensionDiscovery } from './discovery-needs.ts'
+import { mostDescriptionBytes } from './extension-description.ts'
 import { descriptionHash, type ExtensionResource, resourcesInGroups, resourcesInList } from './extension-documents.ts'
 import type { ExtensionAnswer, ExtensionServers } from './extension-servers.ts'
 
@@ -32,9 +34,11 @@ export type KeptDiscovery = ExtensionDiscovery &
   }
 
 type Kept = {
+  readonly uid: string | undefined
   readonly spec: APIService['spec']
   readonly resources: readonly ExtensionResource[]
   readonly hash: string | undefined
+  readonly description: DescriptionState
   readonly isCurrent: boolean
 }
 
@@ -43,6 +47,8 @@ const retryMs = 10_000
 const atOnce = 8
 const mostDiscoveryBytes = 1024 * 1024
 const mostIndexBytes = 256 * 1024
+/** Of the descriptions of all servers together, unpacked. */
+const mostDescriptionsLength = 8 * 1024 * 1024
 const aggregatedForms = ['v2', 'v2beta1'].map(
   (version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
 )
@@ -59,10 +65,37 @@ export function extensionDiscovery(needs: ExtensionDiscoveryNeeds): KeptDiscover
     if (now?.isCurrent === before?.isCurrent && equalJSON(now?.resources, before?.resources)) return
     for (const listener of listeners) listener()
   }
-  /** That of another server is of no use. */
-  const keptOf = ({ metadata: { name = '' }, spec }: APIService) => {
+  /** That of another server, or of an APIService that was made again, is of no use. */
+  const keptOf = ({ metadata: { name = '', uid }, spec }: APIService) => {
     const found = kept.get(name)
-    return found !== undefined && equalJSON(found.spec.service, spec.service) ? found : undefined
+    return found?.uid === uid && equalJSON(found?.spec.service, spec.service) ? found : undefined
+  }
+  const descriptionOf = async (
+    apiService: StoredApiService,
+    before: DescriptionState | undefined,
+    signal: AbortSignal,
+  ) => {
+    const { metadata, spec } = apiService
+    const { name } = metadata
+    const { group = '', version = '' } = spec
+    const lengthOfOthers = () =>
+      [...kept].reduce(
+        (sum, [other, { description }]) => sum + (other === name ? 0 : (description.kept?.length ?? 0)),
+        0,
+      )
+    const now = await refreshedDescription(before, {
+      version: { group, version },
+      mostLength: () => mostDescriptionsLength - lengthOfOthers(),
+      nowMs: clock.monotonicMs(),
+      ask: (ifNoneMatch) =>
+        needs.servers.ask(apiService, '/openapi/v2', {
+          ...{ accept: 'application/json', mostBytes: mostDescriptionBytes, ifNoneMatch, signal },
+        }),
+    })
+    if (now.problem !== undefined && now.problem !== before?.problem && !signal.aborted) {
+      log.warn('The description of an extension server cannot be read', { name, error: now.problem })
+    }
+    return now
   }
   const refresher: Controller = {
     name: 'extension-discovery',
@@ -77,7 +110,8 @@ export function extensionDiscovery(needs: ExtensionDiscoveryNeeds): KeptDiscover
       try {
         if (!isAvailable) throw new Error('it is not available')
         const found = await documentsOf(apiService, needs.servers, signal)
-        keep(name, { spec: apiService.spec, ...found, isCurrent: true })
+        const description = await descriptionOf(apiService, before?.description, signal)
+        keep(name, { uid: apiService.metadata.uid, spec: apiService.spec, ...found, description, isCurrent: true })
         return { requeueAfterMs: refreshMs }
       } catch (error) {
         log.debug('Discovery of an extension server not refreshed', { name, error: messageOf(error) })
@@ -93,6 +127,7 @@ export function extensionDiscovery(needs: ExtensionDiscoveryNeeds): KeptDiscover
       return { freshness: found.isCurrent ? 'Current' : 'Stale', resources: found.resources }
     },
     descriptionHash: (apiService) => keptOf(apiService)?.hash,
+    description: (apiService) => keptOf(apiService)?.description.kept,
     onChange(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)

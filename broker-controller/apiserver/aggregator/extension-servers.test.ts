@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { gzipSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import { anonymous, type Identity } from '../../../api/identity.ts'
 import type { APIServiceStatus } from '../../../api/registration/api-service.ts'
@@ -288,7 +289,8 @@ async function discovered(
     const [remote] = apiServices.remotes()
     if (remote === undefined) throw new Error('It is gone')
     const { freshness, resources } = discovery.versionOf(remote)
-    if (isThere({ freshness, count: resources.length })) return { discovery, remote, resources, store, apiServices }
+    if (isThere({ freshness, count: resources.length }))
+      return { discovery, remote, resources, store, apiServices, servers }
     await new Promise((resolve) => setImmediate(resolve))
   }
 }
@@ -298,6 +300,13 @@ test('discovery keeps what a server serves, and marks it stale once that is not 
   const { discovery, remote, resources, store, apiServices } = found
   t.match(resources, [{ resource: 'flunders', scope: 'Namespaced', responseKind: { ...wardle, kind: 'Flunder' } }])
   t.equal(discovery.descriptionHash(remote), 'AB12')
+  const description = discovery.description(remote)
+  const { paths, definitions } = (await description?.parts()) ?? {}
+  t.same(
+    [...(paths ?? [])].map(([path]) => path),
+    [`${wardlePath}/namespaces/{namespace}/flunders`],
+  )
+  t.equal(definitions?.size, 2)
   const conditions = [{ type: 'Available', status: 'False', reason: 'MissingEndpoints' }]
   await store.updateStatus('apiservices', { ...remote, status: { conditions } })
   for (;;) {
@@ -306,6 +315,7 @@ test('discovery keeps what a server serves, and marks it stale once that is not 
     const { freshness, resources: kept } = discovery.versionOf(now)
     if (freshness === 'Stale') {
       t.same(kept, resources, 'clients go on with it')
+      t.equal(discovery.description(now), description)
       break
     }
     await new Promise((resolve) => setImmediate(resolve))
@@ -319,6 +329,62 @@ test('the older form of discovery is read where a server has no other', async (t
   }
   const { resources } = await discovered(t, { respond }, ({ freshness }) => freshness === 'Current')
   t.match(resources, [{ resource: 'flunders', shortNames: ['fl'], subresources: [] }])
+})
+
+test('a server that lists kinds of the fleet itself serves those of its own version only', async (t) => {
+  const listed = (resource: string, group: string, kind: string) => ({
+    ...{ resource, scope: 'Namespaced', verbs: ['delete', 'list', 'watch'] },
+    responseKind: { group, version: 'v1', kind },
+  })
+  const groups = ['', 'apps', 'rbac.authorization.k8s.io'].map((name) => ({
+    metadata: { name },
+    versions: [{ version: 'v1', resources: [listed('pods', name, 'Pod')] }],
+  }))
+  const own = { metadata: { name: wardle.group }, versions: [{ ...wardle, resources: [listed('pods', '', 'Pod')] }] }
+  const respond: Respond = ({ url }, response) => {
+    if (url === '/apis') response.end(JSON.stringify({ items: [...groups, own] }))
+    return url === '/apis'
+  }
+  const { discovery, apiServices, servers } = await discovered(t, { respond }, ({ count }) => count > 0)
+  const objects = extensionObjects({ apiServices, discovery, servers, clock })
+  t.match(objects.kinds(), [{ ...wardle, resource: 'pods', kind: 'Pod' }])
+  t.equal(objects.kinds().length, 1)
+  t.notOk(objects.serves('v1'))
+  t.notOk(objects.serves('apps/v1'))
+})
+
+test('a description without end, too long, or of another type is left out, and nothing else', async (t) => {
+  const chunk = Buffer.alloc(64 * 1024, ' ')
+  const answers: { readonly [what: string]: (response: ServerResponse) => void } = {
+    endless(response) {
+      response.on('error', () => undefined)
+      const more = () => {
+        while (!response.destroyed && response.write(chunk)) {
+          // Until its connection takes no more.
+        }
+      }
+      response.on('drain', more)
+      more()
+    },
+    'too long': (response) => response.on('error', () => undefined).end(Buffer.alloc(10_000_000, ' ')),
+    'small pieces': ({ socket }) =>
+      socket?.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(20_000)}`),
+    HTML: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
+    protobuf: (response) => response.writeHead(200, { 'content-type': 'application/vnd' }).end(Buffer.from([0x0a, 3])),
+    gzip: (response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('{"swagger":"2.0"}')),
+    'another form': (response) => response.end('{"openapi":"3.0.0","paths":{}}'),
+    redirection: (response) => response.writeHead(302, { location: 'http://169.254.169.254/' }).end(),
+    'the end': ({ socket }) => socket?.destroy(),
+  }
+  for (const [what, answer] of Object.entries(answers)) {
+    const respond: Respond = ({ url }, response) => {
+      if (url === '/openapi/v2') answer(response)
+      return url === '/openapi/v2'
+    }
+    const { discovery, remote } = await discovered(t, { respond }, ({ freshness }) => freshness === 'Current')
+    t.equal(discovery.description(remote), undefined, what)
+    t.equal(discovery.descriptionHash(remote), 'AB12', what)
+  }
 })
 
 test('a discovery of 10 MB, of small pieces, or without end is given up', async (t) => {

@@ -21,7 +21,12 @@ export type ExtensionServerNeeds = {
   readonly client: () => Promise<Issued>
 }
 
-export type ExtensionAnswer = { readonly code: number; readonly body: Buffer }
+export type ExtensionAnswer = {
+  readonly code: number
+  readonly body: Buffer
+  /** As the server names its body. */
+  readonly etag?: string | undefined
+}
 
 export interface ExtensionServers {
   /** Before TLS. Rejects with the ApiError of the Service. */
@@ -45,6 +50,8 @@ export type AskOptions = {
   readonly method?: 'GET' | 'DELETE' | 'PATCH'
   /** In JSON. */
   readonly body?: object
+  /** The tag of a body that is here: the server need not send that again. */
+  readonly ifNoneMatch?: string | undefined
 }
 
 export type StreamOptions = Pick<AskOptions, 'accept' | 'signal'> & {
@@ -130,7 +137,7 @@ export function hostOf({ service }: APIServiceSpec): string {
   return `${service?.name ?? ''}.${service?.namespace ?? ''}.svc`
 }
 
-type Asked = Pick<AskOptions, 'accept' | 'method' | 'body'> & { readonly host: string }
+type Asked = Pick<AskOptions, 'accept' | 'method' | 'body' | 'ifNoneMatch'> & { readonly host: string }
 
 type Listeners = { readonly onAnswer: (answer: IncomingMessage) => void; readonly onFailure: (error: Error) => void }
 
@@ -138,14 +145,15 @@ type Listeners = { readonly onAnswer: (answer: IncomingMessage) => void; readonl
 function send(
   stream: Duplex,
   path: string,
-  { method = 'GET', accept, body, host }: Asked,
+  { method = 'GET', accept, body, ifNoneMatch, host }: Asked,
   { onAnswer, onFailure }: Listeners,
 ): (error: Error) => void {
   const text = body === undefined ? '' : JSON.stringify(body)
   const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
   const length = ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(text))]
   const own = ['Host', host, 'Accept', accept, 'User-Agent', 'bramble-controller-aggregator', 'Connection', 'close']
-  const headers = withRemoteUser([...own, ...(text === '' ? [] : length)], aggregator)
+  const present = ifNoneMatch === undefined ? [] : ['If-None-Match', ifNoneMatch]
+  const headers = withRemoteUser([...own, ...present, ...(text === '' ? [] : length)], aggregator)
   const asked = request({ createConnection: () => stream, method, path, headers })
   limitInformational(asked)
   // Not once: it may fail again while its socket is torn down.
@@ -171,10 +179,17 @@ function answerTo(
           if (bytes.add(part)) return
           fail(new Error(`the answer ${bytes.isCutUp ? cutUp : `is longer than ${mostBytes} bytes`}`))
         })
-        answer.once('end', () => resolve({ code: answer.statusCode ?? 0, body: bytes.take() }))
+        answer.once('end', () => {
+          resolve({ code: answer.statusCode ?? 0, body: bytes.take(), etag: entityTag(answer.headers.etag) })
+        })
       },
     })
   })
+}
+
+/** One that can be sent back (RFC 9110, 8.8.3). */
+function entityTag(given: string | undefined): string | undefined {
+  return given !== undefined && given.length <= longestReason && /^(W\/)?"[!#-~]*"$/.test(given) ? given : undefined
 }
 
 const cutUp = 'comes in too many small pieces'

@@ -119,7 +119,7 @@ export const leadersRequests: RequestFilter = async (state, needs) => {
 
 /** What extension servers serve is in the leader, which asks them. */
 function showsExtensions(route: ApiRoute, { apiServices }: RequestNeeds): boolean {
-  const isMerged = route.kind === 'path' && ['/apis', '/openapi/v3'].includes(route.path)
+  const isMerged = route.kind === 'path' && ['/apis', '/openapi/v2', '/openapi/v3'].includes(route.path)
   return isMerged && apiServices !== undefined && apiServices.remotes().length > 0
 }
 

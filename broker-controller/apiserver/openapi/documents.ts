@@ -5,11 +5,13 @@
 import { setImmediate } from 'node:timers/promises'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import { systemClock } from '../../../daemon/clock.ts'
+import type { ExtensionDescription } from '../aggregator/extension-description.ts'
 import { hashOf, type PackedDocument, packedDocument } from '../aggregator/packed-document.ts'
 import type { KindRegistry } from '../handlers/strategy.ts'
 import { inPieces } from '../handlers/turns.ts'
 import { reviewKinds } from '../reviews/review-kinds.ts'
 import { type DocumentParts, jsonDocument, partsOf } from './document-parts.ts'
+import { withDescriptions } from './merged-descriptions.ts'
 import type { DescribedKind } from './operations.ts'
 import { protobufDocument } from './protobuf-document.ts'
 import type { JsonSchema } from './type-schemas.ts'
@@ -19,10 +21,10 @@ export type OpenApiDocuments = {
   readonly index: () => Promise<PackedDocument>
   /** `api/v1`, `apis/policy/v1`; undefined where nothing is served there. */
   readonly ofGroup: (path: string) => Promise<PackedDocument> | undefined
-  /** `/openapi/v2` in JSON. */
-  readonly v2: () => Promise<PackedDocument>
+  /** `/openapi/v2` in JSON, with the descriptions of extension servers in this order. */
+  readonly v2: (extensions?: readonly ExtensionDescription[]) => Promise<PackedDocument>
   /** The same in protobuf. */
-  readonly v2Protobuf: () => Promise<PackedDocument>
+  readonly v2Protobuf: (extensions?: readonly ExtensionDescription[]) => Promise<PackedDocument>
 }
 
 const byKinds = new WeakMap<KindRegistry['served'], OpenApiDocuments>()
@@ -41,28 +43,35 @@ type Info = { readonly title: string; readonly version: string }
 type Groups = ReadonlyMap<string, readonly DescribedKind[]>
 
 function makeDocuments(groups: Groups, info: Info): OpenApiDocuments {
-  const built = new Map<string, Promise<PackedDocument>>()
-  const once = (name: string, build: () => Promise<PackedDocument>) => {
+  const built = new Map<string, { readonly state: string; readonly document: Promise<PackedDocument> }>()
+  /** Another state takes the place of the one before. */
+  const once = (name: string, state: string, build: () => Promise<PackedDocument>) => {
     const present = built.get(name)
-    if (present !== undefined) return present
-    const made = build()
+    if (present?.state === state) return present.document
+    const made = { state, document: build() }
     built.set(name, made)
-    made.catch(() => built.get(name) === made && built.delete(name))
-    return made
+    made.document.catch(() => built.get(name) === made && built.delete(name))
+    return made.document
   }
   const ofGroup = (path: string) => {
     const group = groups.get(path)
-    return group && once(`v3 ${path}`, () => documentOfGroup(group, info))
+    return group && once(`v3 ${path}`, '', () => documentOfGroup(group, info))
   }
-  const whole = (form: string, write: (parts: DocumentParts) => Promise<PackedDocument>) =>
-    once(form, () => inOrder(async () => write(await partsOf([...groups.values()].flat(), 'v2'))))
+  const whole = (
+    form: string,
+    extensions: readonly ExtensionDescription[],
+    write: (parts: DocumentParts) => Promise<PackedDocument>,
+  ) =>
+    once(form, extensions.map(({ hash }) => hash).join(' '), () =>
+      inOrder(async () => write(await withDescriptions(await partsOf([...groups.values()].flat(), 'v2'), extensions))),
+    )
   const head = { swagger: '2.0', info }
   return {
     ofGroup,
-    index: () => once('index', () => indexOf(groups, info, ofGroup)),
-    v2: () => whole('v2', (parts) => packedDocument(jsonDocument(head, parts, 'v2'))),
-    v2Protobuf: () =>
-      whole('v2 protobuf', async (parts) =>
+    index: () => once('index', '', () => indexOf(groups, info, ofGroup)),
+    v2: (extensions = []) => whole('v2', extensions, (parts) => packedDocument(jsonDocument(head, parts, 'v2'))),
+    v2Protobuf: (extensions = []) =>
+      whole('v2 protobuf', extensions, async (parts) =>
         packedDocument([await inPieces(protobufDocument(head, parts), systemClock)]),
       ),
   }

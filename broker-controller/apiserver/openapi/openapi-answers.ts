@@ -1,5 +1,7 @@
 /** The answers below `/openapi`: the documents, in the forms and with the headers by which clients keep them. */
+import { inGroupOrder } from '../../../api/registration/group-order.ts'
 import type { DiscoveryNeeds } from '../aggregator/discovery-needs.ts'
+import type { ExtensionDescription } from '../aggregator/extension-description.ts'
 import { hashOf, type PackedDocument } from '../aggregator/packed-document.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { prefersProtobufDocument } from '../wire/content-negotiation.ts'
@@ -23,14 +25,25 @@ export async function openApiAnswer(
   const { path, accept } = request
   const documents = openApiDocuments(needs.kinds, version)
   if (path === '/openapi/v2') {
+    const extensions = descriptionsIn(needs)
     return prefersProtobufDocument(accept)
-      ? await documentAnswer(await documents.v2Protobuf(), request, protobufType)
-      : await documentAnswer(await documents.v2(), request)
+      ? await documentAnswer(await documents.v2Protobuf(extensions), request, protobufType)
+      : await documentAnswer(await documents.v2(extensions), request)
   }
   if (path === '/openapi/v3') return documentAnswer(await withExtensions(await documents.index(), needs), request)
   const [, group] = /^\/openapi\/v3\/(.+)$/.exec(path) ?? []
   const document = group === undefined ? undefined : await documents.ofGroup(group)
   return document && documentAnswer(document, request)
+}
+
+/** By the priority of their versions, in which the document has them (kube-aggregator, pkg/controllers/openapi/aggregator/priority.go). */
+function descriptionsIn({ apiServices, extensions }: DiscoveryNeeds): readonly ExtensionDescription[] {
+  const all = (apiServices?.remotes() ?? []).map((apiService) => {
+    const { group = '', version = '', groupPriorityMinimum, versionPriority } = apiService.spec
+    return { apiService, group, version, groupPriorityMinimum, versionPriority }
+  })
+  const ordered = inGroupOrder(all).flatMap(({ versions }) => versions)
+  return ordered.flatMap(({ apiService }) => extensions?.description(apiService) ?? [])
 }
 
 type Document = Pick<PackedDocument, 'hash' | 'bytes'> & { readonly gzip?: Buffer }
