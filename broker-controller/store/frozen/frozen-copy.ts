@@ -1,5 +1,6 @@
 import { commonTexts } from './common-texts.ts'
 import { sharedParts } from './shared-parts.ts'
+import { sharedSchemas } from './shared-schemas.ts'
 
 /**
  * The value as JSON would carry it, frozen all through: what is undefined is left out, what is frozen already is taken
@@ -33,6 +34,8 @@ type Share = {
   readonly item: SharePart
   /** Shares one image of a node. */
   readonly image: SharePart
+  /** Shares the parts of one schema of a definition. */
+  readonly schema: SharePart
   /** The copy of a part that is not shared yet. */
   readonly copy: (part: object) => object
 }
@@ -42,6 +45,7 @@ const shared: Share = {
   fields: sharedParts({ parts: 1024, longest: 8192 }),
   item: sharedParts({ parts: 2048, longest: 2048 }),
   image: sharedParts({ parts: 4096, longest: 2048 }, firstName),
+  schema: sharedSchemas(),
   copy: (part) => copiedObject(part, shared),
 }
 const always: SharePart = (part, copy) => copy(part)
@@ -50,6 +54,7 @@ const unshared: Share = {
   fields: always,
   item: always,
   image: always,
+  schema: always,
   copy: (part) => copiedObject(part, unshared),
 }
 
@@ -92,6 +97,7 @@ function copiedObject(value: object, share: Share): object {
 function copiedField(name: string, value: unknown, share: Share): unknown {
   if (!isObject(value)) return copied(value, share)
   if (name === 'fieldsV1') return share.fields(value, share.copy)
+  if (name === 'openAPIV3Schema') return share.schema(value, share.copy)
   const repeated = Array.isArray(value) && !Object.isFrozen(value) ? repeatedLists.get(name) : undefined
   if (!Array.isArray(value) || repeated === undefined) return copiedObject(value, share)
   const items: readonly unknown[] = value
@@ -120,6 +126,7 @@ function frozenObject(value: object, share: Share): object {
 
 function frozenField(name: string, value: object, share: Share): object {
   if (name === 'fieldsV1') return share.fields(value, share.copy)
+  if (name === 'openAPIV3Schema') return share.schema(value, share.copy)
   const repeated = Array.isArray(value) ? repeatedLists.get(name) : undefined
   if (!Array.isArray(value) || repeated === undefined) return frozenObject(value, share)
   const sharePart = share[repeated]
