@@ -47,7 +47,7 @@ const retryMs = 10_000
 const atOnce = 8
 const mostDiscoveryBytes = 1024 * 1024
 const mostIndexBytes = 256 * 1024
-/** Of the descriptions of all servers together, unpacked. */
+/** The most characters of the descriptions of all servers together, unpacked. */
 const mostDescriptionsLength = 8 * 1024 * 1024
 const aggregatedForms = ['v2', 'v2beta1'].map(
   (version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,

@@ -360,7 +360,7 @@ test('a description without end, too long, or of another type is left out, and n
       response.on('error', () => undefined)
       const more = () => {
         while (!response.destroyed && response.write(chunk)) {
-          // Until its connection takes no more.
+          // Until its connection is full.
         }
       }
       response.on('drain', more)

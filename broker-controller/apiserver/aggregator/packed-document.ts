@@ -10,7 +10,7 @@ import { systemClock } from '../../../daemon/clock.ts'
 import { pauses } from '../handlers/turns.ts'
 
 export type PackedDocument = {
-  /** Of the bytes, or of what they are made from; clients keep the document under it. */
+  /** Hash of the bytes, or of what they are made from; clients keep the document under it. */
   readonly hash: string
   readonly gzip: Buffer
   /** Unpacked, and kept for a while for the next reader. */

@@ -41,7 +41,7 @@ const objectOf =
 
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string']
 
-/** Clients know one type, not several. */
+/** Clients read one type, not several. */
 const typeName: Shape = (value) => {
   const [only, ...more] = Array.isArray(value) ? value : [value]
   return more.length === 0 && types.includes(only) ? only : undefined
@@ -65,7 +65,7 @@ const plainSchema = objectOf(() => schemaFields)
 const schema: Shape = (value) => {
   const read = plainSchema(value)
   if (!isObject(read) || read['type'] !== 'array' || isObject(read['items'])) return read
-  // A list of what, a client has to be told.
+  // Clients refuse a list without the type of its items.
   const { type: _, ...others } = read
   return others
 }
@@ -76,7 +76,7 @@ const plainParameter = objectOf(() => ({
   $ref: text,
   name: text,
   in: (value) => (places.includes(String(value)) ? value : undefined),
-  required: (value) => (typeof value === 'boolean' ? value : undefined),
+  required: truth,
   schema,
 }))
 const parameter: Shape = (value) => {

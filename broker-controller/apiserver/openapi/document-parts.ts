@@ -17,7 +17,7 @@ export type DocumentParts = {
 }
 
 /** With pauses between kinds. */
-export async function partsOf(kinds: Iterable<DescribedKind>, openApi: OpenApiVersion): Promise<DocumentParts> {
+export async function documentParts(kinds: Iterable<DescribedKind>, openApi: OpenApiVersion): Promise<DocumentParts> {
   const pause = pauses(systemClock)
   const registry = typeRegistry(openApi)
   const paths = new Map<string, JsonSchema>()

@@ -3,6 +3,7 @@ import { ObjectMetaSchema } from '../../../api/meta.ts'
 import { customResource, resourceRegistry } from '../../../api/resources.ts'
 import { integer, object, oneOf, optional } from '../../../api/schema.ts'
 import { leastCpuMs } from '../../../daemon/testing/growth.ts'
+import { turnsAboveBudget } from '../../../daemon/testing/turn-budget.ts'
 import { builtInKinds } from '../../assembly/control-plane.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
@@ -211,6 +212,40 @@ test('a document of a custom kind has another hash with each definition and each
   t.equal(await hashOf(1, '1.0'), hash)
   t.not(await hashOf(2, '1.0'), hash)
   t.not(await hashOf(1, '1.1'), hash)
+})
+
+const manyFields = Object.fromEntries(
+  Array.from({ length: 12_000 }, (_, index) => [`field${index}`, { type: 'string', description: 'x'.repeat(60) }]),
+)
+
+/** Three definitions nearly as large as an object may be. */
+function largeKinds() {
+  const kinds = liveKinds(builtInKinds)
+  for (const plural of ['as', 'bs', 'cs']) {
+    const kind = plural.toUpperCase()
+    const names = { plural, kind, singular: plural, listKind: `${kind}List` }
+    const { spec, ...content } = aDefinition({ type: 'object', properties: manyFields }, { spec: { names } })
+    const stamps = { uid: plural, resourceVersion: '1', creationTimestamp: '', generation: 1 }
+    const status = { conditions: [{ type: 'Established', status: 'True' }] }
+    const definition = { ...content, spec, metadata: { name: `${plural}.example.com`, ...stamps }, status }
+    kinds.change(definition.metadata.name, definition as unknown as StoredObject<'customresourcedefinitions'>)
+  }
+  return kinds
+}
+
+test('documents of the largest definitions are made in short turns', async (t) => {
+  const bytes = 3 * JSON.stringify(manyFields).length
+  // Documents of other kinds are made again.
+  let documents = openApiDocuments(largeKinds(), '0.1.0')
+  const prepare = async () => {
+    documents = openApiDocuments(largeKinds(), '0.1.0')
+  }
+  const { above } = await turnsAboveBudget([
+    { what: 'v2', bytes, prepare, act: () => documents.v2() },
+    { what: 'v2 in protobuf', bytes, prepare, act: () => documents.v2Protobuf() },
+    { what: 'v3', bytes, prepare, act: async () => documents.ofGroup('apis/example.com/v1') },
+  ])
+  t.same(above, [])
 })
 
 test('a document is built once, in less than 100 ms of CPU time', async (t) => {

@@ -10,7 +10,7 @@ import { hashOf, type PackedDocument, packedDocument } from '../aggregator/packe
 import type { KindRegistry } from '../handlers/strategy.ts'
 import { inPieces } from '../handlers/turns.ts'
 import { reviewKinds } from '../reviews/review-kinds.ts'
-import { type DocumentParts, jsonDocument, partsOf } from './document-parts.ts'
+import { type DocumentParts, documentParts, jsonDocument } from './document-parts.ts'
 import { withDescriptions } from './merged-descriptions.ts'
 import type { DescribedKind } from './operations.ts'
 import { protobufDocument } from './protobuf-document.ts'
@@ -63,7 +63,9 @@ function makeDocuments(groups: Groups, info: Info): OpenApiDocuments {
     write: (parts: DocumentParts) => Promise<PackedDocument>,
   ) =>
     once(form, extensions.map(({ hash }) => hash).join(' '), () =>
-      inOrder(async () => write(await withDescriptions(await partsOf([...groups.values()].flat(), 'v2'), extensions))),
+      inOrder(async () =>
+        write(await withDescriptions(await documentParts([...groups.values()].flat(), 'v2'), extensions)),
+      ),
     )
   const head = { swagger: '2.0', info }
   return {
@@ -100,7 +102,7 @@ function documentOfGroup(group: readonly DescribedKind[], info: Info): Promise<P
     return known.document
   }
   const document = inOrder(async () => {
-    const pieces = jsonDocument({ openapi: '3.0.0', info }, await partsOf(group, 'v3'), 'v3')
+    const pieces = jsonDocument({ openapi: '3.0.0', info }, await documentParts(group, 'v3'), 'v3')
     return packedDocument(pieces, { hash: stampOf(group, info) })
   })
   const made = { kinds, document }

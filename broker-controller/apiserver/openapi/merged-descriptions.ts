@@ -131,7 +131,7 @@ function referring(value: JsonSchema, references: ReadonlyMap<string, string>): 
   return target === undefined ? { ...read, type: 'object' } : { ...read, $ref: target }
 }
 
-/** Of a list of parameters. */
+/** Whether an item of a list of parameters leads nowhere. */
 function isDangling(item: unknown, references: ReadonlyMap<string, string>): boolean {
   const reference = isObject(item) ? item['$ref'] : undefined
   return typeof reference === 'string' && reference.startsWith(parameterRoot) && !references.has(reference)

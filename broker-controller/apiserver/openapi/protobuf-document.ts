@@ -213,7 +213,7 @@ const plainParameter: Write = (to, number, value) => {
   if (inside === 'path') within(2, within(4, inPath))(to, number, value)
 }
 
-/** Of an operation or a path: it may refer to one of the document. */
+/** A parameter of an operation or a path, which may refer to one of the document. */
 const parameter: Write = (to, number, value) => {
   const reference = isObject(value) ? value['$ref'] : undefined
   if (reference === undefined) within(1, plainParameter)(to, number, value)

@@ -5,7 +5,7 @@
 
 export type SharedSchemasLimits = {
   readonly parts?: number
-  /** Of all texts and keys. */
+  /** The most characters of all texts and keys together. */
   readonly characters?: number
   readonly forMs?: number
   readonly later?: (ms: number, act: () => void) => void
