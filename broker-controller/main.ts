@@ -81,6 +81,10 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       const { volumesCommand } = await import('./commands/volumes/volumes-command.ts')
       return volumesCommand(wanted.argv, output)
     }
+    case 'inventory': {
+      const { inventoryCommand } = await import('./commands/inventory/inventory-command.ts')
+      return inventoryCommand(wanted.argv, output)
+    }
     case 'updates': {
       const { updatesCommand } = await import('./commands/updates/updates-command.ts')
       return updatesCommand(wanted.argv, output)

@@ -55,6 +55,7 @@ const commands = [
   'top',
   'updates',
   'volumes',
+  'inventory',
   'notify',
   'homeassistant',
   'broker',

@@ -444,6 +444,24 @@ Without --ring one node is first, for an hour, and then one node of a link at a 
   },
 } as const satisfies Command
 
+export const inventoryRow = {
+  name: 'bramble-controller inventory',
+  about: 'list what the machines of the fleet are made of',
+  text: 'List board, memory, disks and network of each machine, as its agent reports them. As CSV also maker, kernel and versions.',
+  forms: { '': '' },
+  options: {
+    output: {
+      value: 'FORMAT',
+      short: 'o',
+      help: 'format of the list',
+      choices: ['table', 'csv', 'json'],
+      default: 'table',
+    },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
 export const notifyRow = {
   name: 'bramble-controller notify',
   about: 'send a test message to the channels of notifications',
@@ -508,6 +526,7 @@ export const commands = {
   top: topRow,
   updates: updatesRow,
   volumes: volumesRow,
+  inventory: inventoryRow,
   notify: notifyRow,
   homeassistant: homeAssistantRow,
   broker: brokerRow,
