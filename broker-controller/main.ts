@@ -95,6 +95,10 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return notifyCommand(wanted.argv, output)
     case 'broker':
       return brokerCommand(wanted.argv, output)
+    case 'simulate': {
+      const { simulateCommand } = await import('./commands/simulate-command.ts')
+      return simulateCommand(wanted.argv, output)
+    }
     case 'backup':
       return backupCommand(wanted.argv, output)
     case 'restore':

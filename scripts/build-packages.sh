@@ -127,7 +127,7 @@ bundle() {
   step "Bundling version $version"
   node_modules/.bin/esbuild scripts/build.ts --bundle --packages=external --platform=node --format=esm \
     --log-level=warning --outfile=dist/bundle/build-packages.mjs
-  node dist/bundle/build-packages.mjs --out="$work/bundle" --version="$version" bramble-agent bramble-update bramble-controller bramble-controller-update bramble-grpc bramble-mqtt bramble-certs
+  node dist/bundle/build-packages.mjs --out="$work/bundle" --version="$version" bramble-agent bramble-update bramble-controller bramble-controller-update bramble-grpc bramble-mqtt bramble-simulator bramble-certs
 }
 
 # native MODULE FILE: the compiled FILE of the module, for the Node.js of the package; prints its path.
@@ -296,6 +296,7 @@ bramble_controller() {
   program bramble-controller-update 'installs releases of the controller, on trial'
   install -m 644 "$work/bundle/bramble-grpc.mjs" "$library/bramble-grpc.mjs"
   install -m 644 "$work/bundle/bramble-mqtt.mjs" "$library/bramble-mqtt.mjs"
+  install -m 644 "$work/bundle/bramble-simulator.mjs" "$library/bramble-simulator.mjs"
   mkdir "$library/dashboard"
   install -m 644 "$work"/bundle/dashboard/* "$library/dashboard/"
   completion bramble-controller

@@ -54,6 +54,8 @@ const programs: readonly Program[] = [
     name: 'bramble-grpc',
     entry: { package: grpc, exports: ['Client', 'Metadata', 'connectivityState', 'credentials'] },
   },
+  // What `bramble-controller simulate` loads, with the agent in it.
+  { name: 'bramble-simulator', entry: 'sim/forecast/simulate-file.ts', alias: inNode },
   { name: 'bramble-mqtt', entry: 'broker-controller/integrations/household/household-link.ts', alias: inNode },
 ]
 

@@ -22,6 +22,7 @@ import { image } from './people/workloads.ts'
 import { type Coverage, type CoverageCounter, coverageCounter } from './story/coverage.ts'
 import { openStory, type Story } from './story/story.ts'
 import { beginLife } from './world/life.ts'
+import { usualMachines } from './world/machine-shape.ts'
 import { type RandomSource, randomSource } from './world/random-source.ts'
 import { simulatedTime } from './world/simulated-time.ts'
 import { openWorld, type World } from './world/world.ts'
@@ -84,7 +85,8 @@ async function simulated(settings: Required<SimulationSettings>): Promise<Simula
   const rules = openRules()
   const counter = coverageCounter(rules)
   const story = openStory(time, [...rules.map(({ judge }) => judge), counter.judge], shown)
-  const world = openWorld({ time, random: random.fork(), story, nodes, controllers: plan.controllers })
+  const machines = usualMachines(nodes)
+  const world = openWorld({ time, random: random.fork(), story, machines, controllers: plan.controllers })
   const placeOf = (machine: string) => ({ life: beginLife({ time, random: random.fork().next }), machine })
   const place = placeOf('user')
   const user = simulatedUser({ place, api: world.api, random: random.fork(), story })

@@ -151,7 +151,22 @@ const wrong: readonly Wrong[] = [
     to: /^broker-controller\/(?!store\/)/,
     why: 'the store imports no other part',
   },
-  { from: /^(?!.*\/testing\/|test\/)/, to: /\/testing\//, why: 'testing/ folders are for tests' },
+  {
+    from: /^(?!sim\/)/,
+    to: /^sim\//,
+    testsToo: true,
+    why: 'the simulator is a program of its own: it imports the others, and none imports it',
+  },
+  {
+    from: /^sim\/(?!forecast\/)/,
+    to: /^sim\/forecast\//,
+    why: 'the worlds of the simulator are those of its tests and of its command',
+  },
+  {
+    from: /^(?!.*\/testing\/|test\/|sim\/)/,
+    to: /\/testing\//,
+    why: 'testing/ folders are for tests, and for the simulator, which has no real machines',
+  },
 ]
 
 /** Packages of others, and the files that may name them; what belongs to no row may be named in agent/adapters/ only. */
@@ -188,7 +203,7 @@ const podFloors: readonly (readonly string[])[] = [
 type Arrow = { readonly from: string; readonly to: string; readonly typesOnly: boolean }
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'dashboard', 'scripts']
+const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'dashboard', 'scripts', 'sim']
 const isTest = (path: string) => /\.test\.ts$|\/testing\//.test(path)
 
 const files = folders.flatMap((folder) =>

@@ -59,6 +59,7 @@ const commands = [
   'notify',
   'homeassistant',
   'broker',
+  'simulate',
 ] as const
 
 /** `argv`: what follows the program's name. */

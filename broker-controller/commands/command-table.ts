@@ -508,6 +508,26 @@ const completion = {
   options: {},
 } as const satisfies Command
 
+export const simulateRow = {
+  name: 'bramble-controller simulate',
+  about: 'print what a story, like a network that is off, does to a fleet',
+  text: `Run the agents and the controller of a fleet in simulated time, and print what a story does to it: which pods move, which workloads
+have fewer pods than they want and for how long, and when machines are NotReady. FILE is YAML of the kind Simulation: machines and manifests,
+or a backup of the controller, and the events of the story. Nothing but FILE and what it names is read, and no fleet is changed.`,
+  forms: { FILE: '' },
+  options: {
+    seed: {
+      value: 'N',
+      help: 'number that decides delays and other chance; the same one gives the same output',
+      range: [0, 4_294_967_295],
+      defaultText: '1',
+    },
+    output: { value: 'FORMAT', help: 'format of the output', choices: ['text', 'json'], default: 'text' },
+  },
+  end: `The exit code is 0 if all workloads have the pods that they want at the end, 1 if not, 2 if FILE or the options cannot be used, and 3 if
+the simulation failed.`,
+} as const satisfies Command
+
 export const commands = {
   run: runCommandRow,
   token: tokenRow,
@@ -530,6 +550,7 @@ export const commands = {
   notify: notifyRow,
   homeassistant: homeAssistantRow,
   broker: brokerRow,
+  simulate: simulateRow,
   completion,
 } as const
 

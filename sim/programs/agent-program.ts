@@ -12,21 +12,28 @@ import { nodeEvents } from '../../agent/node/status/node-event.ts'
 import { runtimeHealth } from '../../agent/node/status/runtime-health.ts'
 import { defaultPodManagerSettings, podManager } from '../../agent/pods/pod-manager.ts'
 import type { ContainerRuntime } from '../../agent/pods/runtime/runtime.ts'
-import { fakeHost } from '../../agent/testing/fake-host.ts'
+import type { VolumeOrders } from '../../agent/pods/volumes/volume-orders.ts'
+import type { FakeHost } from '../../agent/testing/fake-host.ts'
 import type { fakeVolumes } from '../../agent/testing/fake-volumes.ts'
 import { agentCounters } from '../../agent/usage/agent-counters.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
+import { mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
+import { poolsAnnotation } from '../../api/storage/pools.ts'
 import { firstValue } from '../../daemon/cell.ts'
 import type { Log } from '../../daemon/log.ts'
 import { runLoops } from '../../daemon/run.ts'
 import { type BrokerServers, simulatedLinks } from '../broker/simulated-link.ts'
 import type { MachineDisk } from '../world/machine-disk.ts'
+import type { MachineShape } from '../world/machine-shape.ts'
+import { simulatedPoolOrders } from '../world/simulated-pools.ts'
 import type { ProgramPlace } from '../world/wire.ts'
 import { type ApiServers, nodeApi } from './api-transport.ts'
 import { simulatedCheckpoint } from './simulated-checkpoint.ts'
 
 export type AgentProgramNeeds = {
   readonly place: ProgramPlace
+  readonly shape: MachineShape
+  readonly host: FakeHost
   readonly address: string
   readonly bootID: string
   /** The machine has booted since the last start of the agent. */
@@ -42,7 +49,6 @@ export type AgentProgramNeeds = {
 }
 
 const configuration = agentConfiguration(emptyAgentConfiguration)
-const gib = 1024 ** 3
 
 /** Runs until the life of its place ends. Rejects where a part of it fails. */
 export async function runSimulatedAgent(needs: AgentProgramNeeds): Promise<void> {
@@ -52,7 +58,7 @@ export async function runSimulatedAgent(needs: AgentProgramNeeds): Promise<void>
   const board = agentBoard()
   board.staticPods.set([])
   board.machineHealth.set({ conditions: [], problems: [] })
-  const inventory = inventoryOf(nodeName, bootID)
+  const inventory = inventoryOf(needs.shape, bootID)
   const controlPlane = mqttControlPlane(
     {
       ...{ clock, random, log },
@@ -77,9 +83,14 @@ export async function runSimulatedAgent(needs: AgentProgramNeeds): Promise<void>
     ],
   })
   const usage = { podUsage: async () => [], podReadings: async () => [], podDiskUsage: async () => [] }
-  const containers = { runtime, usage, signals: fakeHost(), containerList: undefined as never }
+  const containers = { runtime, usage, signals: needs.host, containerList: undefined as never }
   const pressure = assemblePressure({ ...shared, counters: agentCounters(), containers, pods, clockFor: () => clock })
-  const { listener, loops } = membershipOf(needs, { board, pods, controlPlane, status })
+  const { pools, storageBytes } = needs.shape
+  const orders =
+    pools.length === 0
+      ? undefined
+      : simulatedPoolOrders({ ...shared, writes: write('pools'), pools, capacityBytes: storageBytes })
+  const { listener, loops } = membershipOf(needs, { board, pods, controlPlane, status, orders })
   const connect = {
     name: 'control-plane',
     run: (signal: AbortSignal) => controlPlane.run({ ...listener, connected: status.update }, signal),
@@ -90,13 +101,13 @@ export async function runSimulatedAgent(needs: AgentProgramNeeds): Promise<void>
   await runLoops([connect, ...loops, ...pressure, engineHealth, status, lease, pods], new AbortController().signal, log)
 }
 
-function inventoryOf(nodeName: string, bootID: string) {
+function inventoryOf({ cpus, memoryBytes, storageBytes, architecture, hardware }: MachineShape, bootID: string) {
   return {
-    machine: { cpus: 4, memoryBytes: 4 * gib, ephemeralStorageBytes: 30 * gib, hugePageBytes: {} },
+    machine: { cpus, memoryBytes, ephemeralStorageBytes: storageBytes, hugePageBytes: {} },
     system: {
-      ...{ machineID: `machine-of-${nodeName}`, systemUUID: `system-of-${nodeName}`, bootID },
+      ...{ machineID: hardware.machineID ?? '', systemUUID: hardware.systemUUID ?? '', bootID },
       ...{ kernelVersion: '6.6.51', osImage: 'Debian GNU/Linux 12 (bookworm)' },
-      ...{ operatingSystem: 'linux', architecture: 'arm64' },
+      ...{ operatingSystem: 'linux', architecture },
     },
   }
 }
@@ -105,7 +116,7 @@ type Board = ReturnType<typeof agentBoard>
 type Plane = ReturnType<typeof mqttControlPlane>
 
 function podsOf(
-  { place, address, runtime, disk, volumes, api, random, log }: AgentProgramNeeds,
+  { place, shape, address, runtime, disk, volumes, api, random, log }: AgentProgramNeeds,
   board: Board,
   controlPlane: Plane,
 ) {
@@ -124,7 +135,7 @@ function podsOf(
         isKnown: () => board.nodeStatus.get() !== undefined,
         hostIP: () => address,
         allocatable: () => board.nodeStatus.get()?.allocatable ?? {},
-        memoryCapacityBytes: () => 4 * gib,
+        memoryCapacityBytes: () => shape.memoryBytes,
         kernelLimits: () => board.runtime.get().info,
         pressures: () => board.pressures.get() ?? [],
         isShuttingDown: () => board.goingDown.get() !== undefined,
@@ -141,12 +152,14 @@ type MembershipOf = {
   readonly pods: ReturnType<typeof podManager>
   readonly controlPlane: Plane
   readonly status: ReturnType<typeof assembleNodeStatus>
+  /** undefined: the machine has no pools. */
+  readonly orders: VolumeOrders | undefined
 }
 
 /** The part of the agent's membership that has no certificates. */
 function membershipOf(
-  { place, api: servers, random, log }: AgentProgramNeeds,
-  { board, pods, controlPlane, status }: MembershipOf,
+  { place, shape, api: servers, random, log }: AgentProgramNeeds,
+  { board, pods, controlPlane, status, orders }: MembershipOf,
 ) {
   const { machine: nodeName, life } = place
   const { clock } = life
@@ -154,9 +167,15 @@ function membershipOf(
   const registering = registration({
     ...{ api, clock, log },
     facts: async () => ({
-      ...{ nodeName, operatingSystem: 'linux', architecture: 'arm64', nodeLabels: {}, taints: [] },
-      hardware: { systemUUID: `system-of-${nodeName}`, machineID: `machine-of-${nodeName}` },
-      annotations: { [referencesAnnotation]: 'true' },
+      ...{ nodeName, operatingSystem: 'linux', architecture: shape.architecture },
+      ...{ nodeLabels: shape.labels, taints: shape.taints },
+      hardware: shape.hardware,
+      annotations: {
+        [referencesAnnotation]: 'true',
+        ...(orders !== undefined && {
+          ...{ [mountsClaimsAnnotation]: 'true', [poolsAnnotation]: JSON.stringify(shape.pools) },
+        }),
+      },
     }),
     status: () => firstValue(board.nodeStatus),
     registered: () => status.report(),
@@ -170,7 +189,14 @@ function membershipOf(
     ...{ remembered: pods.lastDesired, desired: reporter.desired, report: controlPlane.reportContents, log },
   })
   return {
-    listener: { ...contents, store: registering.store },
-    loops: [reporter, { name: 'registration', run: registering.run }],
+    listener: {
+      ...contents,
+      ...orders?.listener,
+      store(id: string) {
+        registering.store(id)
+        orders?.listener.store(id)
+      },
+    },
+    loops: [reporter, { name: 'registration', run: registering.run }, ...(orders === undefined ? [] : [orders])],
   }
 }

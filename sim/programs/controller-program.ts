@@ -1,6 +1,7 @@
 /** The controller of the world: the API, the messages of nodes, the controllers and the scheduler, over the store on the disk of its machine. */
 import { createPrivateKey } from 'node:crypto'
 import { uuidOf } from '../../api/text/uuid.ts'
+import type { ServiceAccountTokens } from '../../broker-controller/apiserver/authentication/tokens/service-account-tokens.ts'
 import { openAuthorizer } from '../../broker-controller/apiserver/authorization/authorizer.ts'
 import type { RequestNeeds } from '../../broker-controller/apiserver/filters/api-request.ts'
 import { controllerCreation } from '../../broker-controller/apiserver/handlers/controller-creation.ts'
@@ -68,20 +69,20 @@ const configuration = controllerConfiguration({
   file: { ...emptyControllerConfiguration, podNetwork: 'node', dashboard: false },
   isTerminal: false,
 })
-const worldOrigin = { id: 'store-of-the-world', acceptsCheckpoints: false }
 
 /** Runs until the life of its place ends. Rejects where a part of it fails. */
 export async function runSimulatedController(needs: ControllerProgramNeeds): Promise<void> {
-  const { place, network, api, log } = needs
+  const { place, file, network, api, log } = needs
   const { clock } = place.life
+  const { origin } = file
   const kinds = servedKinds()
   const store = openWorldStore(needs, kinds)
   await ensureFleetObjects(store, clock)
   const parts = await openControllerParts(needs, store, kinds)
-  const window = await openCheckpointWindow({ ...parts }, worldOrigin)
-  const hold = await openRestoreHold(parts, window, worldOrigin)
-  serveApi({ ...parts, origin: worldOrigin, checkpoints: window }, place, network, api)
-  const { loops } = leadingLoops(needs, parts, { window, hold, origin: worldOrigin })
+  const window = await openCheckpointWindow(parts, origin)
+  const hold = await openRestoreHold(parts, window, origin)
+  serveApi({ ...parts, origin, checkpoints: window }, place, network, api)
+  const { loops } = leadingLoops(needs, parts, { window, hold, origin })
   log.info('Controller ready')
   await runLoops([parts.access, ...loops], new AbortController().signal, log)
 }
@@ -155,6 +156,7 @@ function controllerParts(shared: Shared) {
     sessions: sessionBoard({ clock, newID: shared.newUID }),
     backupKeys: freshBackupKeys(),
     contentProver: contentProver(fleetAuthority),
+    tokens: simulatedTokens,
     services: serviceNetwork(configuration.serviceCIDR),
     podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
     parseYaml: parseYamlBody,
@@ -214,6 +216,13 @@ function controllerLoops(parts: Parts, { window, hold, origin }: Opened): readon
     },
     configuration,
   )
+}
+
+/** Agents keep them for their pods. No program of the world uses one. */
+const simulatedTokens: ServiceAccountTokens = {
+  issue: ({ namespace, account }) => `token.${namespace}.${account.name}`,
+  identify: async () => undefined,
+  publicKeys: () => [],
 }
 
 /** The key of the fleet's authority, which is the same in each world: PKCS #8 of an Ed25519 key. */

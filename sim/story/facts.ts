@@ -2,6 +2,8 @@
 
 export type ObjectName = { readonly resource: string; readonly namespace: string; readonly name: string }
 
+export type StoredBody = ObjectName & { readonly version: number; readonly body: string }
+
 /** A container that is not a sandbox. */
 export type ContainerName = {
   readonly node: string
@@ -20,6 +22,13 @@ export type Fact =
   | ({ readonly kind: 'wrote'; readonly controller: string; readonly leader: string | undefined } & ObjectName)
   /** The store has it on its disk, as JSON. undefined: it was deleted. */
   | ({ readonly kind: 'stored'; readonly version: number; readonly body: string | undefined } & ObjectName)
+  /** The store was replaced by a backup, which has these objects. */
+  | {
+      readonly kind: 'restored'
+      readonly rows: readonly StoredBody[]
+      /** What is written from now on has a later version than this, and what was written before does not. */
+      readonly version: number
+    }
   /** A client was answered that it is written; a deletion has the version before it. */
   | ({ readonly kind: 'answered'; readonly version: number; readonly uid: string } & ObjectName)
   /** A client was answered that it is deleted, or was not there. */

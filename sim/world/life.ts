@@ -1,7 +1,6 @@
 /** The life of one process: it may end or stand still at any moment, and nothing that it began goes on then. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { SimulatedTime } from './simulated-time.ts'
-import { worldBegan } from './simulated-time.ts'
 
 /** `killed`: the kernel lives on, and closes its connections. `power`: nothing of the machine answers any more. */
 export type LifeEnd = 'killed' | 'power'
@@ -73,7 +72,7 @@ export function beginLife({ time, random, wallOffsetMs = () => 0 }: LifeNeeds): 
     clock: {
       // A monotonic clock begins anywhere: here with its process.
       monotonicMs: () => time.nowMs - beganMs,
-      wallMs: () => worldBegan + time.nowMs + wallOffsetMs(),
+      wallMs: () => time.beganMs + time.nowMs + wallOffsetMs(),
       sleep,
       random,
     },

@@ -10,7 +10,8 @@ import { type FakeRuntime, fakeRuntime } from '../../agent/testing/fake-runtime.
 import type { ContainerName, Fact } from '../story/facts.ts'
 import type { ProgramLife } from './life.ts'
 import type { RandomSource } from './random-source.ts'
-import { type SimulatedTime, worldBegan } from './simulated-time.ts'
+import { type SimulatedPrograms, withPrograms } from './simulated-programs.ts'
+import type { SimulatedTime } from './simulated-time.ts'
 
 export interface SimulatedEngine {
   /** As the agent with this life uses it. */
@@ -38,6 +39,8 @@ export type SimulatedEngineNeeds = {
   readonly random: RandomSource
   readonly record: (fact: Fact) => void
   readonly hasPower: () => boolean
+  /** By default containers do what their command lines ask for, at once, and only images that were loaded are there. */
+  readonly programs?: SimulatedPrograms | undefined
 }
 
 /** Deadlines of the adapter for Docker: of a question, and of what waits for a slow card. */
@@ -50,10 +53,17 @@ const acts: ReadonlySet<string> = new Set([
   'pullImage',
 ])
 
-export function simulatedEngine({ node, time, random, record, hasPower }: SimulatedEngineNeeds): SimulatedEngine {
+export function simulatedEngine({
+  node,
+  time,
+  random,
+  record,
+  hasPower,
+  programs,
+}: SimulatedEngineNeeds): SimulatedEngine {
   const clock = {
     monotonicMs: () => time.nowMs,
-    wallMs: () => worldBegan + time.nowMs,
+    wallMs: () => time.beganMs + time.nowMs,
     sleep: (ms: number, signal?: AbortSignal) =>
       new Promise<void>((resolve) => {
         const cancel = time.after(ms, resolve)
@@ -71,7 +81,8 @@ export function simulatedEngine({ node, time, random, record, hasPower }: Simula
 
   return {
     seenBy(life) {
-      const own = engine.asSeenBy(node)
+      const runtime = engine.asSeenBy(node)
+      const own = programs === undefined ? runtime : withPrograms(engine, runtime, { time, programs })
       return proxied(own, (method, args, work) => {
         if (method === 'watch') return life.within(() => watched(own, life, args))
         const graceMs = method === 'stopContainer' ? Number(args[1]) * 1000 : 0

@@ -4,6 +4,8 @@ import { heap } from '../../daemon/heap.ts'
 export interface SimulatedTime {
   /** Milliseconds since the beginning of the world. */
   readonly nowMs: number
+  /** The date at which it began. */
+  readonly beganMs: number
   /** Plans `act`. Returns the function that cancels it. */
   after(ms: number, act: () => void): () => void
   /** Resolves after `ms`. */
@@ -12,8 +14,7 @@ export interface SimulatedTime {
   runUntil(ms: number, isOver?: () => boolean): Promise<void>
 }
 
-/** The date at which each world begins. */
-export const worldBegan = Date.parse('2026-01-01T00:00:00Z')
+const usualBeginning = Date.parse('2026-01-01T00:00:00Z')
 
 /**
  * What one planned thing causes takes some turns of the event loop: the store writes in a turn of its own, and watches are resumed in
@@ -23,7 +24,7 @@ const turns = 4
 
 type Planned = { readonly dueMs: number; readonly order: number; act: (() => void) | undefined }
 
-export function simulatedTime(): SimulatedTime {
+export function simulatedTime(beganMs = usualBeginning): SimulatedTime {
   let nowMs = 0
   let order = 0
   const plan = heap<Planned>((a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order))
@@ -41,6 +42,7 @@ export function simulatedTime(): SimulatedTime {
     get nowMs() {
       return nowMs
     },
+    beganMs,
     after,
     passed: (ms) => new Promise((resolve) => void after(ms, resolve)),
     async runUntil(ms, isOver = () => false) {

@@ -1,10 +1,24 @@
 /** The file of the store, on a disk of the world: what is written is durable, and a write may be the last thing before a power cut. */
 import type { Row, SqliteFile } from '../../broker-controller/store/sqlite/sqlite-file.ts'
+import type { StoreOrigin } from '../../broker-controller/store/store.ts'
 import type { Fact } from '../story/facts.ts'
 import type { ProgramLife } from './life.ts'
 
+export type StoredRow = Row & { readonly body: string }
+
+/** What a backup has. */
+export type StoreContents = {
+  readonly rows: readonly StoredRow[]
+  /** The last version that may be in use. */
+  readonly reserved: number
+}
+
 export interface StoreFile {
-  rows(): readonly (Row & { readonly body: string })[]
+  readonly origin: StoreOrigin
+  rows(): readonly StoredRow[]
+  contents(): StoreContents
+  /** In place of what it has: what `bramble-controller restore` makes of a backup. No controller has it open. */
+  restore(backup: StoreContents, nowMs: number): void
   /** As a controller with this life uses it. */
   openedBy(life: ProgramLife): Pick<SqliteFile, 'write' | 'reserve' | 'reserved' | 'close' | 'freePages'>
   /** The power is cut in the middle of the next write, which then is on the disk or not. `cut`: cuts it. */
@@ -17,9 +31,15 @@ export interface StoreFile {
   powerCut(): void
 }
 
-export function storeFile(record: (fact: Fact) => void): StoreFile {
-  const rows = new Map<string, Row & { readonly body: string }>()
-  let reserved = 0
+const nothing: StoreContents = { rows: [], reserved: 0 }
+/** As `sqlite-backup.ts`: versions since the backup are not used again. */
+const versionLeap = 1_000_000_000
+
+export function storeFile(record: (fact: Fact) => void, contents = nothing): StoreFile {
+  const rows = new Map(contents.rows.map((row) => [keyOf(row), row]))
+  let { reserved } = contents
+  let origin: StoreOrigin = { id: 'store-of-the-world', acceptsCheckpoints: false }
+  let restores = 0
   /** What the rows were that are not synced, the last one first. */
   let unsynced: readonly (() => void)[] = []
   let isRefused = false
@@ -28,7 +48,7 @@ export function storeFile(record: (fact: Fact) => void): StoreFile {
   const put = (written: readonly Row[]) => {
     for (const row of written) {
       const { resource, namespace, name, version, body } = row
-      const key = `${resource}/${namespace}/${name}`
+      const key = keyOf(row)
       const before = rows.get(key)
       unsynced = [() => void (before === undefined ? rows.delete(key) : rows.set(key, before)), ...unsynced]
       if (body === null) rows.delete(key)
@@ -49,7 +69,21 @@ export function storeFile(record: (fact: Fact) => void): StoreFile {
   }
 
   return {
+    get origin() {
+      return origin
+    },
     rows: () => [...rows.values()],
+    contents: () => ({ rows: [...rows.values()], reserved }),
+    restore(backup, nowMs) {
+      rows.clear()
+      for (const row of backup.rows) rows.set(keyOf(row), row)
+      sync()
+      reserved = backup.reserved + versionLeap
+      restores += 1
+      const sinceMs = Math.floor(nowMs / 1000) * 1000
+      origin = { id: `store-of-restore-${restores}`, acceptsCheckpoints: true, sinceMs }
+      record({ kind: 'restored', rows: backup.rows, version: reserved })
+    },
     cutAtNextWrite(isWritten, cut) {
       armed = { isWritten, cut }
     },
@@ -82,4 +116,8 @@ export function storeFile(record: (fact: Fact) => void): StoreFile {
       close: () => undefined,
     }),
   }
+}
+
+function keyOf({ resource, namespace, name }: Row): string {
+  return `${resource}/${namespace}/${name}`
 }

@@ -1,4 +1,5 @@
 /** A fleet in one process: the machine of the controller, nodes with Docker, and the network between them. */
+import { type FakeHost, fakeHost } from '../../agent/testing/fake-host.ts'
 import { fakeVolumes } from '../../agent/testing/fake-volumes.ts'
 import { storyOf } from '../../daemon/log.ts'
 import type { BrokerServers } from '../broker/simulated-link.ts'
@@ -10,18 +11,22 @@ import { isStartedAgain, runSharedController } from '../programs/shared-controll
 import type { Story } from '../story/story.ts'
 import { beginLife, type LifeEnd, type ProgramLife } from './life.ts'
 import { type MachineDisk, machineDisk } from './machine-disk.ts'
+import type { MachineShape } from './machine-shape.ts'
 import type { RandomSource } from './random-source.ts'
 import { anyOf, servers } from './servers.ts'
 import { type SharedStore, sharedStore } from './shared-store.ts'
 import { type SimulatedEngine, simulatedEngine } from './simulated-engine.ts'
 import { type SimulatedNetwork, simulatedNetwork } from './simulated-network.ts'
+import type { SimulatedPrograms } from './simulated-programs.ts'
 import type { SimulatedTime } from './simulated-time.ts'
-import { type StoreFile, storeFile } from './store-file.ts'
+import { type StoreContents, type StoreFile, storeFile } from './store-file.ts'
 
 export interface WorldNode {
   readonly name: string
   readonly engine: SimulatedEngine
   readonly disk: MachineDisk
+  /** What its sensors read. */
+  readonly host: FakeHost
   /** The uids of the pods that have folders on it. */
   podFolders(): readonly string[]
   readonly agent: Process
@@ -75,29 +80,34 @@ export type WorldNeeds = {
   readonly time: SimulatedTime
   readonly random: RandomSource
   readonly story: Story
-  readonly nodes: number
+  readonly machines: readonly MachineShape[]
+  /** By default as the engine of tests. */
+  readonly programs?: SimulatedPrograms
+  /** What the store of a single controller has at the beginning. */
+  readonly contents?: StoreContents
   /** More than one share a store in etcd. */
   readonly controllers: number
 }
 
-export function openWorld({ time, random, story, nodes: count, controllers: several }: WorldNeeds): World {
+export function openWorld(needs: WorldNeeds): World {
+  const { time, random, story, machines: shapes, controllers: several } = needs
   const network = simulatedNetwork(time, random.fork())
   const machines = Array.from({ length: several }, (_, i) => `controller-${i + 1}`)
   // /readyz fails where etcd does not answer, and reads may be old: a load balancer passes nothing on to it.
   const isReady = (machine: string) => !network.isCut(machine, etcdMachine) && !network.isCut(etcdMachine, machine)
   const openServers = <T>() =>
     several > 1 ? anyOf(servers<T>(network), 'controller', machines, isReady) : servers<T>(network)
-  const parts: Parts = { time, network, story, api: openServers(), brokers: openServers() }
+  const parts: Parts = { time, network, story, programs: needs.programs, api: openServers(), brokers: openServers() }
   const { api } = parts
   const controllerRandom = random.fork()
-  const single = several > 1 ? undefined : worldController(parts, controllerRandom)
+  const single = several > 1 ? undefined : worldController(parts, controllerRandom, needs.contents)
   const shared =
     several > 1 ? sharedStore({ time, network, random: controllerRandom, record: story.record }) : undefined
   const controllers =
     shared === undefined
       ? [single].filter((one) => one !== undefined)
       : machines.map((machine) => sharedController(parts, shared, machine, controllerRandom.fork()))
-  const nodes = Array.from({ length: count }, (_, i) => worldNode(parts, `node-${i + 1}`, i, random.fork()))
+  const nodes = shapes.map((shape, i) => worldNode(parts, shape, i, random.fork()))
   return {
     ...{ time, network, nodes, controllers, single, shared, api },
     rows: () => single?.file.rows() ?? shared?.rows() ?? [],
@@ -123,6 +133,7 @@ type Parts = {
   readonly story: Story
   readonly api: ApiServers
   readonly brokers: BrokerServers
+  readonly programs: SimulatedPrograms | undefined
 }
 
 /** `run` rejects where the program ends by itself. */
@@ -168,10 +179,10 @@ function processOf(
   }
 }
 
-function worldController(parts: Parts, random: RandomSource): SingleController {
+function worldController(parts: Parts, random: RandomSource, contents: StoreContents | undefined): SingleController {
   const { network, story, api, brokers } = parts
   const machine = 'controller'
-  const file = storeFile(story.record)
+  const file = storeFile(story.record, contents)
   let isForgetting = false
   const program = processOf(machine, parts, random, (life) =>
     runSimulatedController({
@@ -233,11 +244,14 @@ function controllerMachine(machine: string, network: SimulatedNetwork, program: 
   }
 }
 
-function worldNode(parts: Parts, name: string, index: number, random: RandomSource): WorldNode {
-  const { time, network, story } = parts
+function worldNode(parts: Parts, shape: MachineShape, index: number, random: RandomSource): WorldNode {
+  const { time, network, story, programs } = parts
+  const { name } = shape
   const hasPower = () => network.isUp(name)
-  const engine = simulatedEngine({ node: name, time, random: random.fork(), record: story.record, hasPower })
+  const { record } = story
+  const engine = simulatedEngine({ node: name, time, random: random.fork(), record, hasPower, programs })
   const disk = machineDisk(time, random.fork())
+  const host = fakeHost()
   const volumes = fakeVolumes()
   volumes.messages = new Map()
   volumes.etc = new Map()
@@ -249,12 +263,21 @@ function worldNode(parts: Parts, name: string, index: number, random: RandomSour
     startedBoot = boots
     await runSimulatedAgent({
       ...parts,
-      ...{ place: { life, machine: name }, address: `192.0.2.${11 + index}`, bootID: `boot-${boots}-of-${name}` },
-      ...{ rebooted, runtime: engine.seenBy(life), disk, volumes, random: jitter.next, log: story.log(name) },
+      ...{ place: { life, machine: name }, address: addressOf(index), bootID: `boot-${boots}-of-${name}` },
+      ...{
+        shape,
+        host,
+        rebooted,
+        runtime: engine.seenBy(life),
+        disk,
+        volumes,
+        random: jitter.next,
+        log: story.log(name),
+      },
     })
   })
   return {
-    ...{ name, engine, disk },
+    ...{ name, engine, disk, host },
     podFolders: () => [...new Set([...volumes.placed.keys()].map((key) => key.split('/')[0] ?? ''))],
     agent: {
       ...agent,
@@ -278,4 +301,9 @@ function worldNode(parts: Parts, name: string, index: number, random: RandomSour
       agent.start()
     },
   }
+}
+
+function addressOf(index: number): string {
+  const number = index + 11
+  return number < 256 ? `192.0.2.${number}` : `198.18.${number >> 8}.${number & 255}`
 }

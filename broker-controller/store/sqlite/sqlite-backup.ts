@@ -11,7 +11,7 @@ import { problemText } from '../../../api/problem.ts'
 import type { PassphraseParameters } from '../encryption/passphrase.ts'
 import { revocationsIn, revocationsKey, withAllOf } from '../revocations.ts'
 import type { AuthorityFiles, BackupContents } from '../store.ts'
-import { acceptCheckpointsStatement, storeFormat } from './sqlite-file.ts'
+import { acceptCheckpointsStatement, type Row, storeFormat } from './sqlite-file.ts'
 import { deleteSecretsStatement, sealedKeyIDs } from './sqlite-secrets.ts'
 
 export type Backup = {
@@ -108,6 +108,23 @@ export function readBackup(path: string): Backup {
     return contentOf(database, path)
   } catch (cause) {
     throw new Error(`${path} is not a complete backup of a controller`, { cause })
+  } finally {
+    database.close()
+  }
+}
+
+/** The objects of a backup that `readBackup` accepts, and the last version that may be assigned. Secrets are encrypted. */
+export function backedUpObjects(path: string): {
+  readonly rows: readonly (Row & { readonly body: string })[]
+  readonly reserved: number
+} {
+  const database = new Database(path, { readonly: true, fileMustExist: true })
+  try {
+    const rows = database.prepare<[], Row & { readonly body: string }>(
+      'SELECT resource, namespace, name, version, body FROM objects ORDER BY resource, namespace, name',
+    )
+    const counter = database.prepare<[], { value: number }>("SELECT value FROM counters WHERE name = 'reservedVersion'")
+    return { rows: rows.all(), reserved: counter.get()?.value ?? 0 }
   } finally {
     database.close()
   }

@@ -1,0 +1,112 @@
+/** The file of `bramble-controller simulate`: a fleet and what happens to it. */
+import { TaintSchema } from '../../api/node.ts'
+import { type Problem, problemText } from '../../api/problem.ts'
+import {
+  type Described,
+  decodedLater,
+  integer,
+  list,
+  mapOf,
+  object,
+  oneOf,
+  optional,
+  quantity,
+  text,
+} from '../../api/schema.ts'
+import { ConfigurationError, decodeConfiguration } from '../../daemon/process/configuration-file.ts'
+import type { MachineShape } from '../world/machine-shape.ts'
+import { machineProblems, machinesOf } from './file-machines.ts'
+import { type StoryEvent, storyOfFile } from './file-story.ts'
+import { type Times, timesIn } from './file-times.ts'
+
+const MachineSchema = object({
+  name: text,
+  /** More than one are named NAME-1, NAME-2 and so on. */
+  count: optional(integer),
+  cpu: optional(quantity),
+  memory: optional(quantity),
+  storage: optional(quantity),
+  zone: optional(text),
+  labels: optional(mapOf(text)),
+  taints: optional(list(TaintSchema)),
+})
+export type FileMachine = Described<typeof MachineSchema>
+
+export const eventKinds = [
+  'networkOff',
+  'powerOff',
+  'reboot',
+  'diskFull',
+  'drain',
+  'controllerOff',
+  'controllerLost',
+] as const
+
+const EventSchema = object({
+  event: oneOf(...eventKinds),
+  from: text,
+  to: optional(text),
+  machine: optional(text),
+  zone: optional(text),
+  /** When the backup was made that is restored after `controllerLost`. */
+  backup: optional(text),
+})
+export type FileEvent = Described<typeof EventSchema>
+
+export const SimulationFileSchema = object({
+  apiVersion: oneOf('bramble.dev/v1alpha1'),
+  kind: oneOf('Simulation'),
+  machines: optional(list(MachineSchema)),
+  backup: optional(text),
+  manifests: optional(list(text)),
+  objects: optional(list(decodedLater)),
+  containers: optional(
+    object({ pull: optional(text), start: optional(text), stop: optional(text), work: optional(text) }),
+  ),
+  story: list(EventSchema),
+  duration: optional(text),
+})
+export type SimulationFile = Described<typeof SimulationFileSchema>
+
+/** What the file asks for, in milliseconds, with the machines of its events by name. */
+export type SimulationPlan = {
+  readonly machines: readonly MachineShape[]
+  readonly containers: { readonly [what in 'pull' | 'start' | 'stop' | 'work']: number }
+  readonly story: readonly StoryEvent[]
+  readonly durationMs: number
+}
+
+/** Throws ConfigurationError with everything that is wrong with its form. */
+export function decodeSimulationFile(source: string | Buffer, path: string): SimulationFile {
+  const file = decodeConfiguration(source, SimulationFileSchema, path)
+  if (file.backup === undefined && (file.machines ?? []).length === 0)
+    refuse(path, ['machines: Required value: name at least one machine, or a backup of the controller'])
+  return file
+}
+
+/** `fromBackup`: the machines that a backup of the controller has. Throws ConfigurationError with everything that is wrong. */
+export function simulationPlan(
+  file: SimulationFile,
+  fromBackup: readonly MachineShape[],
+  path: string,
+): SimulationPlan {
+  const problems: Problem[] = [...machineProblems(file.machines ?? [], fromBackup)]
+  const machines = [...fromBackup, ...machinesOf(file.machines ?? [])]
+  const times: Times = timesIn(problems)
+  const { pull, start, stop, work } = file.containers ?? {}
+  const containers = {
+    pull: times.span('containers.pull', pull ?? '30s'),
+    start: times.span('containers.start', start ?? '5s'),
+    stop: times.span('containers.stop', stop ?? '2s'),
+    work: times.span('containers.work', work ?? '1m'),
+  }
+  const story = storyOfFile(file.story, machines, problems)
+  const lastMs = Math.max(0, ...story.map(({ fromMs, toMs }) => toMs ?? fromMs))
+  const durationMs = times.duration(file.duration, lastMs)
+  if (problems.length > 0) refuse(path, problems.map(problemText))
+  return { machines, containers, story, durationMs }
+}
+
+function refuse(path: string, problems: readonly string[]): never {
+  throw new ConfigurationError(`Configuration file ${path} is not valid:`, problems)
+}
