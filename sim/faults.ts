@@ -45,6 +45,24 @@ export function removalOfCompleted({ nodes }: World, _ms: number, random: Random
   }
 }
 
+/** The store is lost, with what was written since the beginning of the fault: a backup from then is restored at its end. */
+export function restoredBackup({ single, time }: World, _ms: number, random: RandomSource): Fault {
+  const [ageMs, awayMs] = [random.between(10_000, 900_000), random.between(1_000, 60_000)]
+  let backup = single?.file.contents()
+  return {
+    ...{ kind: 'a backup is made, which replaces the store at the end', target: 'backup', ms: ageMs },
+    begin() {
+      backup = single?.file.contents()
+    },
+    end() {
+      if (single === undefined || backup === undefined) return
+      single.powerCut()
+      single.file.restore(backup, time.beganMs + time.nowMs)
+      time.after(awayMs, single.powerOn)
+    },
+  }
+}
+
 /** The next fault. */
 export function drawFault(world: World, random: RandomSource, more: MoreFaults): Fault {
   const ms = random.isTrue(0.3) ? random.between(300_000, 700_000) : random.between(1_000, 120_000)

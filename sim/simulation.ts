@@ -1,6 +1,7 @@
 /** One simulated world from its seed: a fleet with workloads, faults, their end, and what is left then. */
 import { measureTurnsBy } from '../daemon/limits/turn-limit.ts'
 import { runFaults } from './faults.ts'
+import { acrossRestores } from './invariants/across-restores.ts'
 import { answeredIsStored } from './invariants/answered-is-stored.ts'
 import { budgetsHold } from './invariants/budgets-hold.ts'
 import { completedStaysCompleted } from './invariants/completed-stays-completed.ts'
@@ -8,7 +9,7 @@ import { deletedStaysDeleted } from './invariants/deleted-stays-deleted.ts'
 import { endProblems, type StoredThing } from './invariants/end-state.ts'
 import { evictionsAreLimited } from './invariants/evictions-are-limited.ts'
 import { healthyIsNotEvicted } from './invariants/healthy-is-not-evicted.ts'
-import { type Invariant, judgeOf } from './invariants/invariant.ts'
+import { type Invariant, type Judge, judgeOf } from './invariants/invariant.ts'
 import { leaderWrites } from './invariants/leader-writes.ts'
 import { onePodOfAName } from './invariants/one-pod-of-a-name.ts'
 import { programsRun } from './invariants/programs-run.ts'
@@ -84,7 +85,12 @@ async function simulated(settings: Required<SimulationSettings>): Promise<Simula
   const random = randomSource(seed)
   const rules = openRules()
   const counter = coverageCounter(rules)
-  const story = openStory(time, [...rules.map(({ judge }) => judge), counter.judge], shown)
+  let restores = 0
+  const countRestores: Judge = ({ kind }) => {
+    if (kind === 'restored') restores += 1
+    return undefined
+  }
+  const story = openStory(time, [...rules.map(({ judge }) => judge), counter.judge, countRestores], shown)
   const machines = usualMachines(nodes)
   const world = openWorld({ time, random: random.fork(), story, machines, controllers: plan.controllers })
   const placeOf = (machine: string) => ({ life: beginLife({ time, random: random.fork().next }), machine })
@@ -100,20 +106,23 @@ async function simulated(settings: Required<SimulationSettings>): Promise<Simula
   const chaosEndsMs = calmMs + faultMinutes * minuteMs
   const isBroken = () => story.violations.length > 0
   let isOver = false
-  const acting = act(user, world, actingRandom, chaosEndsMs)
-  const actingToo = others.map((other) => act(other, world, random.fork(), chaosEndsMs))
+  const acting = act(user, world, actingRandom, chaosEndsMs, () => restores)
+  const actingToo = others.map((other) => act(other, world, random.fork(), chaosEndsMs, () => restores))
   let faults = 0
   const began = (number: number) => {
     faults = number
   }
   const faultSettings = { untilMs: chaosEndsMs, more: plan.faults, skipped: new Set(skipped), began }
   const failing = time.passed(calmMs).then(() => runFaults(world, faultSource, story, faultSettings))
-  void Promise.all([acting, ...actingToo, failing]).then(() => {
+  const over = async () => {
+    await Promise.all([acting, ...actingToo, failing])
+    if (restores > 0) await user.repeat?.()
     isOver = true
-  })
+  }
+  void over()
   await time.runUntil(chaosEndsMs + 60 * minuteMs, () => isOver || isBroken())
   if (!isOver && !isBroken()) story.violated('the user or a fault has no end')
-  if (!isBroken()) await settle(world, [user, ...others], story, counter)
+  if (!isBroken()) await settle(world, [user, ...others], story, counter, restores > 0)
   const { lines, violations } = story
   const result = { seed, story: lines, violations, simulatedMs: time.nowMs, faults, coverage: counter.counted }
   return { ...result, rule: violations[0]?.split(': ')[0] }
@@ -131,14 +140,14 @@ function start(world: World): void {
 function openRules() {
   return [
     ruleOf(programsRun),
-    ruleOf(answeredIsStored()),
-    ruleOf(watchIsWhole()),
+    ruleOf(acrossRestores(answeredIsStored)),
+    ruleOf(acrossRestores(watchIsWhole)),
     ruleOf(onePodOfAName((pod) => /^db-\d+$/.test(pod))),
     ruleOf(completedStaysCompleted((pod) => pod.startsWith('sums'))),
     ruleOf(healthyIsNotEvicted),
     ruleOf(evictionsAreLimited),
-    ruleOf(deletedStaysDeleted()),
-    ruleOf(readsAreCurrent()),
+    ruleOf(acrossRestores(deletedStaysDeleted)),
+    ruleOf(acrossRestores(readsAreCurrent)),
     ruleOf(budgetsHold(guardedPods)),
     ruleOf(secretsStay),
     ruleOf(leaderWrites),
@@ -149,18 +158,34 @@ function ruleOf<S>(invariant: Invariant<S>) {
   return { name: invariant.name, meets: invariant.meets, judge: judgeOf(invariant) }
 }
 
-/** The first workloads, then changes until this time. */
-async function act(user: User, { time }: World, random: RandomSource, untilMs: number): Promise<void> {
+/** The first workloads, then changes until this time. After a restore all are made again. */
+async function act(
+  user: User,
+  { time }: World,
+  random: RandomSource,
+  untilMs: number,
+  restores: () => number,
+): Promise<void> {
   await time.passed(minuteMs)
   await user.begin()
+  let repeated = 0
   while (time.nowMs < untilMs) {
     await time.passed(random.between(5_000, 120_000))
     await user.act()
+    if (repeated === restores()) continue
+    repeated = restores()
+    await user.repeat?.()
   }
 }
 
 /** Waits until everything is as it should be, and stays so for three looks. */
-async function settle(world: World, people: readonly User[], story: Story, counter: CoverageCounter): Promise<void> {
+async function settle(
+  world: World,
+  people: readonly User[],
+  story: Story,
+  counter: CoverageCounter,
+  isRestored: boolean,
+): Promise<void> {
   const { time } = world
   counter.met(endRule)
   story.note('world', 'all faults have ended')
@@ -173,17 +198,17 @@ async function settle(world: World, people: readonly User[], story: Story, count
       return
     }
     await time.runUntil(time.nowMs + lookMs)
-    problems = problemsOf(world, people)
+    problems = problemsOf(world, people, isRestored)
   }
   story.note('world', 'everything is as it should be')
 }
 
-function problemsOf({ nodes, ...world }: World, people: readonly User[]): readonly string[] {
+function problemsOf({ nodes, ...world }: World, people: readonly User[], isRestored: boolean): readonly string[] {
   const rows = world.rows()
   const stored = (resource: string) =>
     rows.filter((row) => row.resource === resource).map(({ body }) => JSON.parse(body) as StoredThing)
   const machines = nodes.map(({ name, engine, disk, podFolders }) => ({
     ...{ node: name, containers: engine.containers, podFolders: podFolders(), files: disk.texts() },
   }))
-  return endProblems({ wanted: people.flatMap(({ wanted }) => [...wanted.values()]), stored, machines })
+  return endProblems({ wanted: people.flatMap(({ wanted }) => [...wanted.values()]), stored, machines, isRestored })
 }

@@ -1,10 +1,10 @@
 /** The kinds of worlds: who acts in them, what is watched, and which faults only they have. */
-import { forgottenChanges, type MoreFaults, removalOfCompleted, sharedFaults } from './faults.ts'
+import { forgottenChanges, type MoreFaults, removalOfCompleted, restoredBackup, sharedFaults } from './faults.ts'
 import { simulatedOperator } from './people/operator.ts'
 import type { User, UserNeeds } from './people/user.ts'
 import { podsOfFleet, type WatchedPath } from './people/watcher.ts'
 
-export type WorldKind = 'workloads' | 'budgets' | 'controllers'
+export type WorldKind = 'workloads' | 'budgets' | 'controllers' | 'restores'
 
 export type WorldPlan = {
   /** Who acts besides the user. */
@@ -32,6 +32,11 @@ export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
   },
   /** Two controllers share a store in etcd: one leads, the other one answers reads. */
   controllers: { others: [], watched: [podsOfFleet], faults: sharedFaults, controllers: 2 },
+  /** The store is replaced by an older backup while pods run. */
+  restores: {
+    ...{ others: [], watched: [podsOfFleet], controllers: 1 },
+    faults: [restoredBackup, restoredBackup, restoredBackup],
+  },
 }
 
 export const worldKinds = Object.keys(worldPlans) as readonly WorldKind[]

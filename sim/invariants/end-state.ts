@@ -11,6 +11,8 @@ export type EndState = {
   /** What is stored, by kind. */
   readonly stored: (resource: string) => readonly StoredThing[]
   readonly machines: readonly EndOfMachine[]
+  /** A backup replaced the store: a Job whose pods were made since the backup may have made others. */
+  readonly isRestored?: boolean
 }
 
 export type EndOfMachine = {
@@ -31,10 +33,10 @@ export type StoredThing = {
 type Counts = { readonly [name: string]: number | undefined }
 
 /** What is not yet as it should be. */
-export function endProblems({ wanted, stored, machines }: EndState): readonly string[] {
+export function endProblems({ wanted, stored, machines, isRestored = false }: EndState): readonly string[] {
   const pods = stored('pods') as readonly (Pod & StoredThing)[]
   return [
-    ...wanted.flatMap((workload) => workloadProblems(workload, stored(workload.resource))),
+    ...wanted.flatMap((workload) => workloadProblems(workload, stored(workload.resource), isRestored)),
     ...['deployments', 'statefulsets', 'jobs'].flatMap((resource) => unwanted(resource, wanted, stored(resource))),
     ...(stored('nodes') as readonly (Node & StoredThing)[]).flatMap(nodeProblems),
     ...pods.flatMap(podProblems),
@@ -42,15 +44,20 @@ export function endProblems({ wanted, stored, machines }: EndState): readonly st
   ]
 }
 
-function workloadProblems({ resource, name, manifest }: Workload, present: readonly StoredThing[]): readonly string[] {
+function workloadProblems(
+  { resource, name, manifest }: Workload,
+  present: readonly StoredThing[],
+  isRestored: boolean,
+): readonly string[] {
   const found = present.find(({ metadata }) => metadata.name === name)
   if (found === undefined) return [`${resource} ${name} is missing`]
   const [spec, status] = [found.spec as Counts, found.status as Counts | undefined]
   if (resource === 'jobs') {
     const completions = Number(manifest.spec['completions'])
-    return status?.['succeeded'] === completions
+    const succeeded = status?.['succeeded'] ?? 0
+    return succeeded === completions || (isRestored && succeeded > completions)
       ? []
-      : [`job ${name}: ${status?.['succeeded'] ?? 0} of ${completions} completed`]
+      : [`job ${name}: ${succeeded} of ${completions} completed`]
   }
   const replicas = Number(manifest.spec['replicas'])
   return [

@@ -23,6 +23,7 @@ export const evictionsAreLimited: Invariant<Limits> = {
   initial: { nodes: new Map(), lastTaintMs: Number.NEGATIVE_INFINITY },
   meets: ({ kind }) => kind === 'evicted',
   next(limits, fact) {
+    if (fact.kind === 'restored') return { state: afterRestore(fact, limits) }
     if (fact.kind === 'stored' && fact.resource === 'nodes') return afterNode(limits, fact)
     if (fact.kind !== 'evicted') return { state: limits }
     const taintedMs = limits.nodes.get(fact.node)?.taintedMs
@@ -32,15 +33,32 @@ export const evictionsAreLimited: Invariant<Limits> = {
   },
 }
 
+/** A taint that came with the backup may have been there for as long as a toleration. */
+function afterRestore({ rows, atMs }: Extract<TimedFact, { kind: 'restored' }>, { lastTaintMs }: Limits): Limits {
+  const nodes = rows.flatMap(({ resource, name, body }): (readonly [string, NodeState])[] => {
+    if (resource !== 'nodes') return []
+    const { isTainted, isReady } = takenFrom(body)
+    const taintedMs = isTainted ? Number.NEGATIVE_INFINITY : undefined
+    return [[name, { taintedMs, lostMs: isReady ? undefined : atMs }]]
+  })
+  return { nodes: new Map(nodes), lastTaintMs }
+}
+
+function takenFrom(body: string): { readonly isTainted: boolean; readonly isReady: boolean } {
+  const { spec, status } = JSON.parse(body) as Node
+  return {
+    isTainted: (spec?.taints ?? []).some((taint) => taint.effect === 'NoExecute' && isLifecycleTaint(taint)),
+    isReady: status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
+  }
+}
+
 function afterNode(
   { nodes, lastTaintMs }: Limits,
   { name, body, atMs }: Extract<TimedFact, { kind: 'stored' }> & TimedFact,
 ) {
   if (body === undefined) return { state: { nodes: withoutEntry(nodes, name), lastTaintMs } }
-  const { spec, status } = JSON.parse(body) as Node
+  const { isTainted, isReady } = takenFrom(body)
   const before = nodes.get(name)
-  const isTainted = (spec?.taints ?? []).some((taint) => taint.effect === 'NoExecute' && isLifecycleTaint(taint))
-  const isReady = status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True'
   const now: NodeState = {
     taintedMs: isTainted ? (before?.taintedMs ?? atMs) : undefined,
     lostMs: isReady ? undefined : (before?.lostMs ?? atMs),

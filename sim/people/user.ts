@@ -1,4 +1,5 @@
 /** A person who applies, changes and deletes workloads, and repeats each request until it is answered. */
+import { isObject } from '../../api/text/json.ts'
 import type { RandomSource } from '../world/random-source.ts'
 import { type PersonNeeds, personalRequests } from './requests.ts'
 import { deployment, job, statefulSet, type Workload } from './workloads.ts'
@@ -8,6 +9,8 @@ export interface User {
   begin(): Promise<void>
   /** One change of what is there. */
   act(): Promise<void>
+  /** All changes again, for a store that a backup has replaced. */
+  repeat?(): Promise<void>
   /** What the user wants to be there, by the answers so far. */
   readonly wanted: ReadonlyMap<string, Workload>
 }
@@ -17,6 +20,7 @@ export type UserNeeds = PersonNeeds & { readonly random: RandomSource }
 export function simulatedUser({ random, ...needs }: UserNeeds): User {
   const { api, answered, written, create, remove: removeObject } = personalRequests(needs)
   const wanted = new Map<string, Workload>()
+  const removed = new Map<string, Workload>()
   let serial = 0
 
   const apply = async (workload: Workload) => {
@@ -25,7 +29,7 @@ export function simulatedUser({ random, ...needs }: UserNeeds): User {
   }
   const change = async (workload: Workload, what: string, spec: { readonly [field: string]: unknown }) => {
     const { manifest } = workload
-    const next = { ...workload, manifest: { ...manifest, spec: { ...manifest.spec, ...spec } } }
+    const next = { ...workload, manifest: { ...manifest, spec: merged(manifest.spec, spec) } }
     wanted.set(`${workload.resource}/${workload.name}`, next)
     written(
       workload,
@@ -36,7 +40,17 @@ export function simulatedUser({ random, ...needs }: UserNeeds): User {
   }
   const remove = async (workload: Workload) => {
     wanted.delete(`${workload.resource}/${workload.name}`)
+    removed.set(`${workload.resource}/${workload.name}`, workload)
     await removeObject(workload)
+  }
+  /** As `kubectl apply`: created, or changed to its manifest. */
+  const applyAgain = async ({ resource, path, name, manifest }: Workload) => {
+    const made = await answered(`apply ${resource} ${name} again`, () => api.post(path, manifest))
+    if (made.status !== 409) return written({ resource, name }, made)
+    if (resource === 'jobs') return
+    const { replicas, template } = manifest.spec
+    const change = () => api.patch(`${path}/${name}`, { spec: { replicas, template } })
+    written({ resource, name }, await answered(`change ${resource} ${name} again`, change))
   }
 
   const some = (resource: string) => random.pick([...wanted.values()].filter((one) => one.resource === resource))
@@ -78,5 +92,20 @@ export function simulatedUser({ random, ...needs }: UserNeeds): User {
       await apply(job('sums', 3, 20))
     },
     act: () => random.pick(actions)(),
+    async repeat() {
+      for (const workload of [...wanted.values()]) await applyAgain(workload)
+      for (const workload of [...removed.values()]) await removeObject(workload)
+    },
   }
+}
+
+type Fields = { readonly [field: string]: unknown }
+
+/** As a merge patch without nulls. */
+function merged(target: Fields, patch: Fields): Fields {
+  const fields = Object.entries(patch).map(([name, value]) => {
+    const before = target[name]
+    return [name, isObject(value) && isObject(before) ? merged(before, value) : value]
+  })
+  return { ...target, ...Object.fromEntries(fields) }
 }
