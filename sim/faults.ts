@@ -45,21 +45,27 @@ export function removalOfCompleted({ nodes }: World, _ms: number, random: Random
   }
 }
 
-/** The store is lost, with what was written since the beginning of the fault: a backup from then is restored at its end. */
-export function restoredBackup({ single, time }: World, _ms: number, random: RandomSource): Fault {
+/**
+ * The store is lost, with what was written since the beginning of the fault: a backup from then replaces it. A node does not reach the new
+ * controller at first: its checkpoint is late.
+ */
+export function restoredBackup(world: World, _ms: number, random: RandomSource): Fault {
+  const { single, time } = world
   const [ageMs, awayMs] = [random.between(10_000, 900_000), random.between(1_000, 60_000)]
-  let backup = single?.file.contents()
+  const late = partition(world, random.pick(world.nodes), 'both', random.between(1_000, 540_000))
   return {
-    ...{ kind: 'a backup is made, which replaces the store at the end', target: 'backup', ms: ageMs },
+    ...{ kind: 'a backup is made, which later replaces the store', target: 'backup', ms: ageMs + late.ms },
     begin() {
-      backup = single?.file.contents()
+      const backup = single?.file.contents()
+      time.after(ageMs, () => {
+        if (single === undefined || backup === undefined) return
+        late.begin()
+        single.powerCut()
+        single.file.restore(backup, time.beganMs + time.nowMs)
+        time.after(awayMs, single.powerOn)
+      })
     },
-    end() {
-      if (single === undefined || backup === undefined) return
-      single.powerCut()
-      single.file.restore(backup, time.beganMs + time.nowMs)
-      time.after(awayMs, single.powerOn)
-    },
+    end: late.end,
   }
 }
 

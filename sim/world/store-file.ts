@@ -25,6 +25,7 @@ export interface StoreFile {
   cutAtNextWrite(isWritten: boolean, cut: () => void): void
   /** Writes fail from now on: the disk is full, or cannot be written. */
   refuse(isRefused: boolean): void
+  readonly isRefused: boolean
   /** The next write has no such end. */
   disarm(): void
   /** What was not synced is lost. */
@@ -86,6 +87,9 @@ export function storeFile(record: (fact: Fact) => void, contents = nothing): Sto
     },
     cutAtNextWrite(isWritten, cut) {
       armed = { isWritten, cut }
+    },
+    get isRefused() {
+      return isRefused
     },
     refuse(next) {
       isRefused = next

@@ -184,7 +184,7 @@ function worldController(parts: Parts, random: RandomSource, contents: StoreCont
   const machine = 'controller'
   const file = storeFile(story.record, contents)
   let isForgetting = false
-  const program = processOf(machine, parts, random, (life) =>
+  const run = (life: ProgramLife) =>
     runSimulatedController({
       place: { life, machine },
       file,
@@ -195,8 +195,9 @@ function worldController(parts: Parts, random: RandomSource, contents: StoreCont
       log: story.log(machine),
       record: story.record,
       forgetsChanges: () => isForgetting,
-    }),
-  )
+    })
+  // At its start it writes, as after a restore: Restart=always of its unit.
+  const program = processOf(machine, parts, random, run, () => file.isRefused)
   const own = controllerMachine(machine, network, program)
   return {
     ...own,
