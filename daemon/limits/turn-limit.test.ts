@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
-import { eachInTurns, measureTurnsBy, yieldTurn } from './turn-limit.ts'
+import type { Steps } from '../watchdog/steps.ts'
+import { eachInTurns, finishedInTurns, measureTurnsBy, yieldTurn } from './turn-limit.ts'
 
 /** Work that takes this long, and waits for nothing. */
 function busy(ms: number): void {
@@ -70,6 +71,26 @@ test('each of many items is handled once and in order, with turns of others betw
   isOver = true
   t.same(handled, items)
   t.ok(turns >= 3, `${turns} turns`)
+})
+
+test('the steps of a decision leave turns to others, and their result is the same', async (t) => {
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns++
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  function* decision(): Steps<number> {
+    for (let step = 0; step < 5; step++) {
+      busy(15)
+      yield
+    }
+    return 7
+  }
+  t.equal(await finishedInTurns(decision()), 7)
+  isOver = true
+  t.ok(turns >= 4, `${turns} turns`)
 })
 
 test('a clock that stands still divides no work, until the turns are measured as before', async (t) => {

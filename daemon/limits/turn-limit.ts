@@ -1,5 +1,6 @@
 /** Long work takes several turns of the event loop, so that requests and messages do not wait for all of it. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Steps } from '../watchdog/steps.ts'
 
 /** A tenth of what a request may hold the event loop: what follows the last look at the clock comes on top. */
 const longestMs = 10
@@ -34,6 +35,15 @@ export async function eachInTurns<T>(items: Iterable<T>, act: (item: T) => void)
   for (const item of items) {
     if (turnMs() >= longestMs) await yieldTurn()
     act(item)
+  }
+}
+
+/** The result of the steps, in several turns where they are long; what they read must not change meanwhile. */
+export async function finishedInTurns<T>(steps: Steps<T>): Promise<T> {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+    if (turnMs() >= longestMs) await yieldTurn()
   }
 }
 

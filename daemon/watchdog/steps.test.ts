@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { fakeClock } from '../testing/fake-clock.ts'
-import { finished, type Steps, slices } from './steps.ts'
+import { finished, type Steps, slices, sortedInSteps } from './steps.ts'
 
 function* counting(to: number, onStep: (step: number) => void = () => undefined): Steps<number> {
   for (let step = 1; step <= to; step++) {
@@ -12,6 +12,29 @@ function* counting(to: number, onStep: (step: number) => void = () => undefined)
 
 test('all steps at once give the result', async (t) => {
   t.equal(finished(counting(3)), 3)
+})
+
+test('many items are sorted in steps as they are in one, and equal ones keep their order', async (t) => {
+  for (const length of [0, 1, 255, 256, 257, 2_000, 5_001]) {
+    const items = Array.from({ length }, (_, at) => ({ at, rank: (at * 7919) % 97 }))
+    const compare = (a: { readonly rank: number }, b: { readonly rank: number }) => a.rank - b.rank
+    t.same(finished(sortedInSteps(items, compare)), items.toSorted(compare), `${length} items`)
+  }
+})
+
+test('a step of a sort is short, however many items there are', async (t) => {
+  let [compared, most] = [0, 0]
+  const items = Array.from({ length: 30_000 }, (_, at) => String((at * 7919) % 30_000))
+  const compare = (a: string, b: string) => {
+    compared++
+    return a < b ? -1 : 1
+  }
+  const steps = sortedInSteps(items, compare)
+  while (steps.next().done !== true) {
+    most = Math.max(most, compared)
+    compared = 0
+  }
+  t.ok(most < 5_000, `${most} comparisons in a step`)
 })
 
 test('other work is done after each slice of long work, and not within one', async (t) => {

@@ -13,6 +13,47 @@ export function finished<T>(steps: Steps<T>): T {
   }
 }
 
+const sortedAtOnce = 256
+
+/** The items in order, as `toSorted` gives them. */
+export function* sortedInSteps<T extends object | string>(
+  items: readonly T[],
+  compare: (a: T, b: T) => number,
+): Steps<readonly T[]> {
+  let runs: (readonly T[])[] = []
+  for (let at = 0; at < items.length; at += sortedAtOnce) {
+    yield
+    runs.push(items.slice(at, at + sortedAtOnce).sort(compare))
+  }
+  while (runs.length > 1) {
+    const longer: (readonly T[])[] = []
+    for (let at = 0; at < runs.length; at += 2) longer.push(yield* merged(runs[at] ?? [], runs[at + 1] ?? [], compare))
+    runs = longer
+  }
+  return runs[0] ?? []
+}
+
+/** Of two that are equal that of `first` comes first. */
+function* merged<T extends object | string>(
+  first: readonly T[],
+  second: readonly T[],
+  compare: (a: T, b: T) => number,
+): Steps<readonly T[]> {
+  const result: T[] = []
+  let [at, from] = [0, 0]
+  for (;;) {
+    if (result.length % sortedAtOnce === 0) yield
+    const one = first[at]
+    const other = second[from]
+    if (one === undefined || other === undefined) break
+    const isFirst = compare(one, other) <= 0
+    result.push(isFirst ? one : other)
+    if (isFirst) at++
+    else from++
+  }
+  return result.concat(first.slice(at), second.slice(from))
+}
+
 export interface Slices {
   /** Other work was done just now: the next pause is due after a whole slice. */
   begin(): void
