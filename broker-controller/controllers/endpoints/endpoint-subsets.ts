@@ -1,6 +1,7 @@
 /** The subsets of Endpoints: addresses that have the same ports (pkg/api/v1/endpoints/util.go of Kubernetes). */
 import type { EndpointAddress, EndpointSubset } from '../../../api/network/endpoints.ts'
-import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
+import { eachInTurns, finishedInTurns, yieldTurn } from '../../../daemon/limits/turn-limit.ts'
+import { type Steps, sortedInSteps } from '../../../daemon/watchdog/steps.ts'
 
 type SubsetPort = NonNullable<EndpointSubset['ports']>[number]
 type Place = { readonly address: EndpointAddress; readonly isReady: boolean }
@@ -16,18 +17,18 @@ export async function packedSubsets(subsets: readonly EndpointSubset[]): Promise
   const { byPort, places } = await groupedByPorts(subsets)
   const together = new Map<string, Packed>()
   const packedOf = new Map<string, Packed>()
-  await eachInTurns(byPort.values(), ({ port, groups }) => {
+  for (const { port, groups } of byPort.values()) {
+    await yieldTurn()
     const groupsText = [...groups].join()
     let packed = packedOf.get(groupsText)
     if (packed === undefined) {
-      const sorted = [...merged([...groups].map((group) => places[group] ?? new Map()))].sort(byText)
-      const key = JSON.stringify(sorted.map(([text, { isReady }]) => [text, isReady]))
-      packed = together.get(key) ?? { places: sorted.map(([, place]) => place), ports: [] }
+      const { key, ordered } = await finishedInTurns(inOrder([...groups].map((group) => places[group] ?? new Map())))
+      packed = together.get(key) ?? { places: ordered, ports: [] }
       together.set(key, packed)
       packedOf.set(groupsText, packed)
     }
     if (port !== undefined) packed.ports.push(port)
-  })
+  }
   const packed: [string, EndpointSubset][] = []
   await eachInTurns(together.values(), (one) => {
     const subset = subsetOf(one)
@@ -69,12 +70,27 @@ async function groupedByPorts(subsets: readonly EndpointSubset[]) {
   return { byPort, places }
 }
 
-function merged(groups: readonly Places[]): Places {
+/** `key`: the same for the same places. */
+function* inOrder(groups: readonly Places[]): Steps<{ readonly key: string; readonly ordered: readonly Place[] }> {
+  const ordered: Place[] = []
+  let key = ''
+  for (const [text, place] of yield* sortedInSteps([...(yield* merged(groups))], byText)) {
+    yield
+    ordered.push(place)
+    key += JSON.stringify([text, place.isReady])
+  }
+  return { key, ordered }
+}
+
+function* merged(groups: readonly Places[]): Steps<Places> {
   const [only = new Map(), ...more] = groups
   if (more.length === 0) return only
   const all: Places = new Map()
   for (const group of groups) {
-    for (const [text, place] of group) if (!place.isReady || !all.has(text)) all.set(text, place)
+    for (const [text, place] of group) {
+      yield
+      if (!place.isReady || !all.has(text)) all.set(text, place)
+    }
   }
   return all
 }
@@ -91,8 +107,15 @@ function subsetOf({ places, ports }: Packed): EndpointSubset {
   return {
     ...(addresses.length > 0 && { addresses }),
     ...(notReadyAddresses.length > 0 && { notReadyAddresses }),
-    ...(ports.length > 0 && { ports: [...ports].sort((a, b) => (portText(a) < portText(b) ? -1 : 1)) }),
+    ...(ports.length > 0 && { ports: sortedPorts(ports) }),
   }
+}
+
+function sortedPorts(ports: readonly SubsetPort[]): readonly SubsetPort[] {
+  return ports
+    .map((port) => [portText(port), port] as const)
+    .sort(byText)
+    .map(([, port]) => port)
 }
 
 function addressText({ ip, targetRef }: EndpointAddress): string {

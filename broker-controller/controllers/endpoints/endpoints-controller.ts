@@ -4,7 +4,8 @@
  * compares all that is there with all that should be, so the next one completes a visit that was interrupted.
  */
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
-import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
+import { inParallel } from '../../../daemon/in-parallel.ts'
+import { eachInTurns, finishedInTurns, yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
@@ -25,6 +26,8 @@ const debounceMs = 20
 const missingNodeMs = 10_000
 /** --concurrent-service-endpoint-syncs. */
 const visitsAtOnce = 5
+/** Nodes whose zones are read together. */
+const nodesAtOnce = 64
 
 export function endpointsController(needs: EndpointsNeeds): Loop {
   return { name: 'endpoints', run: (signal) => runEndpoints(needs, signal) }
@@ -63,10 +66,17 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
   const writes = endpointsWrites(needs, slices)
 
   const zonesOf = async (some: readonly StoredPod[]): Promise<ReadonlyMap<string, string>> => {
-    const names = [...new Set(some.flatMap(({ spec: { nodeName = '' } }) => (nodeName === '' ? [] : [nodeName])))]
-    const nodes = await Promise.all(names.map((name) => store.get('nodes', { namespace: '', name })))
-    const found = nodes.flatMap((node) => (node === undefined ? [] : [node.metadata]))
-    return new Map(found.map(({ name, labels = {} }) => [name, labels['topology.kubernetes.io/zone'] ?? '']))
+    const names = new Set<string>()
+    await eachInTurns(some, ({ spec: { nodeName } }) => {
+      if (nodeName) names.add(nodeName)
+    })
+    const zones = new Map<string, string>()
+    await inParallel(names, nodesAtOnce, async (name) => {
+      await yieldTurn()
+      const node = await store.get('nodes', { namespace: '', name })
+      if (node !== undefined) zones.set(name, node.metadata.labels?.['topology.kubernetes.io/zone'] ?? '')
+    })
+    return zones
   }
 
   const visitSelecting = async (key: string, service: StoredObject<'services'>): Promise<Reconciled> => {
@@ -74,8 +84,8 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
     await yieldTurn()
     for (const source of [pods, slices, endpoints]) source.catchUp()
     const found = index.podsOf(key)
-    const { time, next } = triggerTime(service, found, times.get(key))
     const own = slices.of(key, sliceController)
+    const { time, next } = await finishedInTurns(triggerTime(service, found, times.get(key)))
     const changes = await serviceSliceChanges({ service, pods: found, zones, slices: own, triggerTime: time })
     await writes.slices(key, changes)
     await yieldTurn()
@@ -83,7 +93,7 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
     const object = await serviceEndpoints(service, found, endpoints.get(keyFrom(key)), time)
     if (object !== undefined) await writes.endpoints(object)
     if (services.get(keyFrom(key)) !== undefined) times.set(key, next)
-    const isWaiting = found.some((pod) => isEndpoint(pod) && pod.spec.nodeName && !zones.has(pod.spec.nodeName))
+    const isWaiting = found.some((pod) => pod.spec.nodeName && !zones.has(pod.spec.nodeName) && isEndpoint(pod))
     return isWaiting ? { requeueAfterMs: missingNodeMs } : undefined
   }
 

@@ -8,6 +8,7 @@ import type { Endpoint, EndpointSlice } from '../../../api/network/endpoint-slic
 import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../api/network/endpoints.ts'
 import type { IPFamily } from '../../../api/text/ip-address.ts'
 import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
+import { finished } from '../../../daemon/watchdog/steps.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { packedSubsets } from './endpoint-subsets.ts'
@@ -66,7 +67,7 @@ export async function mirroring(
       return
     }
     kept.add(present)
-    const { update: other, create: more } = packEndpoints([present], wanted, mostAddresses)
+    const { update: other, create: more } = finished(packEndpoints([present], wanted, mostAddresses))
     const isSame =
       other.size === 0 &&
       more.length === 0 &&

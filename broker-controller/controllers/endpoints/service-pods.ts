@@ -19,10 +19,14 @@ export interface ServicePods {
 
 type Selecting = {
   readonly selector: Labels
+  /** Its pairs, read once: there may be very many. */
+  readonly pairs: Pairs
   readonly pods: Map<string, StoredPod>
   /** The keys of the Services that have this selector. */
   readonly services: Set<string>
 }
+
+type Pairs = readonly (readonly [string, string])[]
 
 export function servicePods(): ServicePods {
   const byService = new Map<string, Selecting>()
@@ -52,10 +56,11 @@ export function servicePods(): ServicePods {
   }
   const added = (namespace: string, selector: Labels): Selecting => {
     const pods = new Map<string, StoredPod>()
+    const pairs = Object.entries(selector)
     for (const [podKey, pod] of podsIn.get(namespace) ?? []) {
-      if (selects(selector, pod.metadata.labels)) pods.set(podKey, pod)
+      if (selects(pairs, pod.metadata.labels)) pods.set(podKey, pod)
     }
-    const selecting: Selecting = { selector, pods, services: new Set() }
+    const selecting: Selecting = { selector, pairs, pods, services: new Set() }
     bySelector.set(selectorText(namespace, selector), selecting)
     const at = labelText(namespace, firstOf(selector))
     byLabel.set(at, (byLabel.get(at) ?? new Set()).add(selecting))
@@ -88,9 +93,9 @@ export function servicePods(): ServicePods {
         ...Object.entries(present?.metadata.labels ?? {}),
       ]
       const near = new Set(labels.flatMap((label) => [...(byLabel.get(labelText(namespace, label)) ?? [])]))
-      return [...near].flatMap(({ selector, pods, services }) => {
+      return [...near].flatMap(({ pairs, pods, services }) => {
         const wasSelected = pods.has(podKey)
-        const isSelected = present !== undefined && selects(selector, present.metadata.labels)
+        const isSelected = present !== undefined && selects(pairs, present.metadata.labels)
         if (isSelected) pods.set(podKey, present)
         else pods.delete(podKey)
         return wasSelected !== isSelected || (isSelected && isOther) ? [...services] : []
@@ -100,12 +105,12 @@ export function servicePods(): ServicePods {
   }
 }
 
-function selects(selector: Labels, labels: Labels = {}): boolean {
-  return Object.entries(selector).every(([name, value]) => Object.hasOwn(labels, name) && labels[name] === value)
+function selects(pairs: Pairs, labels: Labels = {}): boolean {
+  return pairs.every(([name, value]) => Object.hasOwn(labels, name) && labels[name] === value)
 }
 
 function isSame(one: Labels, other: Labels): boolean {
-  return Object.keys(one).length === Object.keys(other).length && selects(one, other)
+  return Object.keys(one).length === Object.keys(other).length && selects(Object.entries(one), other)
 }
 
 /** First pair of a selector, which is not empty, in the order of names. */

@@ -4,7 +4,7 @@ import type { Endpoint, EndpointSlice } from '../../../api/network/endpoint-slic
 import type { Service } from '../../../api/network/service.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { IPFamily } from '../../../api/text/ip-address.ts'
-import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
+import { eachInTurns, finishedInTurns } from '../../../daemon/limits/turn-limit.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { StoredObject } from '../../store/store.ts'
 import {
@@ -98,9 +98,9 @@ async function familyChanges(
     else if (known === undefined) byPorts.set(key, [slice])
     else known.push(slice)
   })
-  await eachInTurns(groups, ([key, { ports, endpoints }]) => {
+  for (const [key, { ports, endpoints }] of groups) {
     const present = byPorts.get(key) ?? []
-    const packing = packEndpoints(present, endpoints)
+    const packing = await finishedInTurns(packEndpoints(present, endpoints))
     for (const slice of present) {
       const next = packing.update.get(slice.metadata.name)
       if (packing.remove.includes(slice.metadata.name)) remove.push(slice)
@@ -109,7 +109,7 @@ async function familyChanges(
       }
     }
     create.push(...packing.create.map((some) => newSlice(service, family, ports, some)))
-  })
+  }
   if (create.length > 0 || remove.length < slices.length) return { create, update, remove }
   // Without endpoints one empty slice remains: clients see that the Service has none.
   const empty = newSlice(service, family, [], [])

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import type { Endpoint } from '../../../api/network/endpoint-slice.ts'
+import { finished } from '../../../daemon/watchdog/steps.ts'
 import { packEndpoints, portsKey, type StoredSlice } from './slice-packing.ts'
 
 const endpoint = (name: string, ready = true): Endpoint => ({
@@ -16,7 +17,7 @@ const slice = (name: string, ...endpoints: readonly Endpoint[]): StoredSlice => 
 })
 /** The names of the pods of each slice that is written, after the slice; `new` for those without a name. */
 const packed = (present: readonly StoredSlice[], wanted: readonly Endpoint[], most = 3) => {
-  const { update, remove, create } = packEndpoints(present, wanted, most)
+  const { update, remove, create } = finished(packEndpoints(present, wanted, most))
   const names = (endpoints: readonly Endpoint[]) => endpoints.map(({ targetRef }) => targetRef?.name).join('')
   return [
     ...[...update].map(([name, endpoints]) => `${name} ${names(endpoints)}`),

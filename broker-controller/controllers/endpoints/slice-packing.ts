@@ -4,6 +4,7 @@
  * fill best, and into new slices last: a change writes few slices.
  */
 import type { Endpoint, EndpointSlice } from '../../../api/network/endpoint-slice.ts'
+import type { Steps } from '../../../daemon/watchdog/steps.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { StoredObject } from '../../store/store.ts'
 
@@ -22,17 +23,22 @@ export type Packing = {
   readonly create: readonly (readonly Endpoint[])[]
 }
 
-/** `present`: the slices with these ports and this family of addresses. */
-export function packEndpoints(
+/** `present`: the slices with these ports and this family of addresses. In steps: there may be very many endpoints. */
+export function* packEndpoints(
   present: readonly StoredSlice[],
   wanted: readonly Endpoint[],
   most = mostEndpoints,
-): Packing {
-  const missing = new Map(wanted.map((endpoint) => [endpointKey(endpoint), endpoint]))
+): Steps<Packing> {
+  const missing = new Map<string, Endpoint>()
+  for (const endpoint of wanted) {
+    yield
+    missing.set(endpointKey(endpoint), endpoint)
+  }
   const update = new Map<string, Endpoint[]>()
   const unchanged = new Map<string, readonly Endpoint[]>()
   const remove: string[] = []
   for (const { metadata, endpoints } of present) {
+    yield
     const before = endpoints ?? []
     const kept = before.flatMap((endpoint) => take(missing, endpointKey(endpoint)) ?? [])
     if (kept.length === 0 && before.length > 0) remove.push(metadata.name)
@@ -40,24 +46,41 @@ export function packEndpoints(
     else update.set(metadata.name, kept)
   }
 
-  const rest = [...missing.values()]
+  const rest = restOf([...missing.values()])
   const fullestFirst = [...update.values()].sort((a, b) => b.length - a.length)
-  for (const endpoints of fullestFirst) endpoints.push(...rest.splice(0, Math.max(0, most - endpoints.length)))
+  for (const endpoints of fullestFirst) endpoints.push(...rest.take(Math.max(0, most - endpoints.length)))
   return { remove, ...addRest(rest, unchanged, update, most) }
+}
+
+/** The endpoints that have no slice yet. */
+type Rest = { readonly count: number; take(most: number): readonly Endpoint[] }
+
+function restOf(endpoints: readonly Endpoint[]): Rest {
+  let at = 0
+  return {
+    get count() {
+      return endpoints.length - at
+    },
+    take(most) {
+      const taken = endpoints.slice(at, at + most)
+      at += taken.length
+      return taken
+    },
+  }
 }
 
 /** Fills slices that would not be written otherwise, and new ones. */
 function addRest(
-  rest: Endpoint[],
+  rest: Rest,
   unchanged: Map<string, readonly Endpoint[]>,
   update: Map<string, Endpoint[]>,
   most: number,
 ): Pick<Packing, 'update' | 'create'> {
   const create: Endpoint[][] = []
-  while (rest.length > 0) {
-    const name = rest.length < most ? bestFit(unchanged, rest.length, most) : undefined
+  while (rest.count > 0) {
+    const name = rest.count < most ? bestFit(unchanged, rest.count, most) : undefined
     const before = unchanged.get(name ?? '') ?? []
-    const filled = [...before, ...rest.splice(0, most - before.length)]
+    const filled = [...before, ...rest.take(most - before.length)]
     if (name === undefined) create.push(filled)
     else {
       unchanged.delete(name)
