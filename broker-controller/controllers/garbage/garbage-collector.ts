@@ -6,6 +6,7 @@ import { isCustomName, type ResourceName } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Controller, runController } from '../../../daemon/controller.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
+import { eachInTurns, yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
@@ -123,11 +124,14 @@ function visits(needs: VisitNeeds) {
   /** Removes what belongs to it; the last of those that block it brings us here again. */
   const removeBefore = async (owner: OwnedItem, until: AbortSignal) => {
     const { uid } = owner.object.metadata
-    const items = graph.dependentsOf(owner)
-    for (const item of items) if (item.object.metadata.deletionTimestamp === undefined) enqueue(item)
+    await eachInTurns(graph.dependentsOf(owner), (item) => {
+      if (item.object.metadata.deletionTimestamp === undefined) enqueue(item)
+    })
+    await yieldTurn()
     const blocks = ({ object }: OwnedItem) =>
       ownersOf(object).some((reference) => reference.uid === uid && reference.blockOwnerDeletion === true)
-    if (!items.some(blocks)) await write.letGo(owner, dependentsFinalizers.Foreground, until)
+    // What belongs to it now: the turns before may have changed that.
+    if (!graph.dependentsOf(owner).some(blocks)) await write.letGo(owner, dependentsFinalizers.Foreground, until)
   }
 
   const settle = async (item: OwnedItem, until: AbortSignal) => {

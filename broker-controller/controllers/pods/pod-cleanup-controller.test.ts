@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
+import { finished } from '../../../daemon/watchdog/steps.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { planCleanup } from './pod-cleanup.ts'
 import { podCleanupController } from './pod-cleanup-controller.ts'
@@ -99,7 +100,7 @@ test('of too many finished pods the evicted go first, then the oldest', async (t
     pod('running', 2, { phase: 'Running' }),
   ]
   const plan = (terminatedPodGCThreshold: number) =>
-    planCleanup({ pods, node: () => undefined, missing: new Set(), terminatedPodGCThreshold }).map(
+    finished(planCleanup({ pods, node: () => undefined, missing: new Set(), terminatedPodGCThreshold })).map(
       ({ pod }) => pod.metadata.name,
     )
   t.same(plan(3), [])

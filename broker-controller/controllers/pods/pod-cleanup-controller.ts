@@ -2,6 +2,7 @@
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
+import { finishedInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { informer, keyText } from '../../store/informer.ts'
@@ -61,12 +62,9 @@ async function runPodCleanup(
 
   const pass = async () => {
     restless = false
-    const plan = planCleanup({
-      pods: pods.all(),
-      node: (name) => nodes.get({ namespace: '', name }),
-      missing: await missingNodes(),
-      ...settings,
-    })
+    const missing = await missingNodes()
+    const node = (name: string) => nodes.get({ namespace: '', name })
+    const plan = await finishedInTurns(planCleanup({ pods: [...pods.all()], node, missing, ...settings }))
     await inParallel(plan, removalsAtOnce, async (cleanup) => {
       if (signal.aborted) return
       await remove(cleanup).catch((error) => {

@@ -1,7 +1,9 @@
 import { test } from 'tap'
 import type { Node } from '../../../api/node.ts'
 import { aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts'
-import { type CleanupReason, endedPod, planCleanup } from './pod-cleanup.ts'
+import { finished as allSteps } from '../../../daemon/watchdog/steps.ts'
+import { mostReadInStep } from '../../testing/longest-step.ts'
+import { type CleanupFacts, type CleanupReason, endedPod, planCleanup } from './pod-cleanup.ts'
 
 const now = '2026-01-02T03:04:05Z'
 const outOfService = { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' } as const
@@ -16,6 +18,7 @@ const facts = {
   missing: new Set(['gone']),
   terminatedPodGCThreshold: 100,
 }
+const planned = (given: CleanupFacts) => allSteps(planCleanup(given))
 const born = (creationTimestamp: string) => ({ creationTimestamp })
 const leaving = { deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 30 }
 
@@ -47,7 +50,7 @@ test('a pod is removed when neither its node nor another controller will', async
   for (const { title, pod: over, reason } of cases) {
     const one = pod('one', over)
     const wanted = reason === undefined ? [] : [{ pod: one, reason }]
-    t.same(planCleanup({ ...facts, pods: [one] }), wanted, title)
+    t.same(planned({ ...facts, pods: [one] }), wanted, title)
   }
 })
 
@@ -61,7 +64,7 @@ test('beyond the threshold finished pods go, the evicted first, then the oldest'
     pod('evicted-before', { phase: 'Failed', status: { reason: 'Evicted' }, metadata: born('2026-01-01T04:00:00Z') }),
   ]
   const order = ['evicted-before', 'evicted', 'old-job', 'failed', 'new-job']
-  const removed = (terminatedPodGCThreshold: number) => planCleanup({ ...facts, pods, terminatedPodGCThreshold })
+  const removed = (terminatedPodGCThreshold: number) => planned({ ...facts, pods, terminatedPodGCThreshold })
   for (const [count] of order.entries()) {
     t.same(
       removed(order.length - count).map(({ pod, reason }) => `${pod.metadata.name} ${reason}`),
@@ -76,12 +79,12 @@ test('beyond the threshold finished pods go, the evicted first, then the oldest'
 test('a finished pod that goes anyway is not counted as one to keep', async (t) => {
   const finished = (name: string, nodeName: string) => pod(name, { phase: 'Succeeded', nodeName })
   const pods = [finished('lost', 'gone'), finished('kept', 'well')]
-  const plan = planCleanup({ ...facts, pods, terminatedPodGCThreshold: 1 })
+  const plan = planned({ ...facts, pods, terminatedPodGCThreshold: 1 })
   t.same(
     plan.map(({ pod, reason }) => [pod.metadata.name, reason]),
     [['lost', 'orphan']],
   )
-  const both = planCleanup({ ...facts, pods: [...pods, finished('older', 'well')], terminatedPodGCThreshold: 1 })
+  const both = planned({ ...facts, pods: [...pods, finished('older', 'well')], terminatedPodGCThreshold: 1 })
   t.same(
     both.map(({ reason }) => reason),
     ['orphan', 'too-many-finished'],
@@ -104,4 +107,10 @@ test('a pod that has not ended becomes Failed; an orphan gets the condition of K
   const marked = pod('a', { status: { ...status, conditions: [{ ...condition, lastTransitionTime: 'before' }] } })
   t.match(endedPod(marked, 'orphan', now)?.status, { phase: 'Failed', conditions: [{ lastTransitionTime: 'before' }] })
   for (const phase of ['Succeeded', 'Failed'] as const) t.equal(endedPod(pod('a', { phase }), 'orphan', now), undefined)
+})
+
+test('no step of a plan reads many pods', async (t) => {
+  const pods = Array.from({ length: 4_000 }, (_, at) => pod(`p-${at}`, { phase: 'Succeeded', nodeName: 'well' }))
+  const most = mostReadInStep(pods, (found) => planCleanup({ ...facts, pods: found }))
+  t.ok(most <= 100, `${most} reads`)
 })

@@ -4,6 +4,7 @@ import type { Node } from '../../../api/node.ts'
 import { withPodCondition } from '../../../api/pod/pod-conditions.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
+import { type Steps, sortedInSteps } from '../../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../../store/store.ts'
 import { isOutOfService } from '../node-lifecycle/node-taints.ts'
 import { isReady } from '../node-lifecycle/zones.ts'
@@ -34,21 +35,31 @@ export type CleanupFacts = {
   readonly terminatedPodGCThreshold: number
 }
 
-/** Each pod once. */
-export function planCleanup({ pods, node, missing, terminatedPodGCThreshold }: CleanupFacts): readonly Cleanup[] {
+/** Each pod once. In steps: there may be very many. */
+export function* planCleanup({
+  pods,
+  node,
+  missing,
+  terminatedPodGCThreshold,
+}: CleanupFacts): Steps<readonly Cleanup[]> {
   const cleanups: Cleanup[] = []
-  const finished: StoredPod[] = []
+  const finished: RankedPod[] = []
   for (const pod of pods) {
+    yield
     const reason = reasonToRemove(pod, node, missing)
     if (reason !== undefined) cleanups.push({ pod, reason })
-    else if (hasEndedForGood(pod)) finished.push(pod)
+    else if (hasEndedForGood(pod)) finished.push(ranked(pod))
   }
   if (terminatedPodGCThreshold <= 0 || finished.length <= terminatedPodGCThreshold) return cleanups
-  const surplus = finished
-    .map((pod) => ({ pod, rank: isEvicted(pod) ? 0 : 1, createdMs: Date.parse(pod.metadata.creationTimestamp) }))
-    .sort((a, b) => a.rank - b.rank || a.createdMs - b.createdMs)
-    .slice(0, finished.length - terminatedPodGCThreshold)
+  const ordered = yield* sortedInSteps(finished, (a, b) => a.rank - b.rank || a.createdMs - b.createdMs)
+  const surplus = ordered.slice(0, finished.length - terminatedPodGCThreshold)
   return [...cleanups, ...surplus.map(({ pod }): Cleanup => ({ pod, reason: 'too-many-finished' }))]
+}
+
+type RankedPod = { readonly pod: StoredPod; readonly rank: number; readonly createdMs: number }
+
+function ranked(pod: StoredPod): RankedPod {
+  return { pod, rank: isEvicted(pod) ? 0 : 1, createdMs: Date.parse(pod.metadata.creationTimestamp) }
 }
 
 /** A pod that has not ended is Failed before it goes, so that watchers see how it ended. Undefined: it has. */

@@ -6,7 +6,7 @@ import { type Alarm, alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
-import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
+import { eachInTurns, yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
@@ -62,6 +62,8 @@ async function runTaintEviction(
   const bell = alarm(clock)
   /** Pods to check now, and pods to evict at their due times; both by namespace/name. */
   const changed = new Set<string>()
+  /** Nodes whose taints changed: all their pods are to be checked. */
+  const changedNodes = new Set<string>()
   const counts = evictionCounts(clock)
   const outdated = outdatedNodes({ log, unstored })
   const write = taintEvictionWrites({ store, events, clock, log })
@@ -83,7 +85,9 @@ async function runTaintEviction(
   const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     if (isDeepStrictEqual(noExecuteOf(present), noExecuteOf(previous))) return
     const name = (present ?? previous)?.metadata.name
-    if (name !== undefined) for (const pod of byNode.of(name)) look(pod)
+    if (name === undefined) return
+    changedNodes.add(name)
+    bell.ring()
   })
   const pods = informer({ store, clock, log }, 'pods', (present, previous) => {
     byNode.update(present, previous)
@@ -142,11 +146,15 @@ async function runTaintEviction(
   const work = async () => {
     await Promise.all([nodes.listed, pods.listed])
     while (!signal.aborted) {
+      for (const name of changedNodes) {
+        changedNodes.delete(name)
+        await eachInTurns(byNode.of(name), look)
+      }
       const keys = [...changed]
       changed.clear()
       await inParallel(keys, evictionsAtOnce, (key) => decide(key).catch((error) => retry(key, error)))
       await inParallel(counts.take(), evictionsAtOnce, (due) => endWait(due).catch((error) => retry(due.key, error)))
-      if (changed.size === 0) await sleep()
+      if (changed.size + changedNodes.size === 0) await sleep()
     }
   }
 
