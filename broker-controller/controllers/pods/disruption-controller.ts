@@ -13,6 +13,7 @@ import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { ObjectKey, Store, StoredPod } from '../../store/store.ts'
+import { type BudgetPods, budgetPods } from './budget-pods.ts'
 import { countBudget, countsByScale, countsDifferently, failedStatus, withStatus } from './disruption.ts'
 import { expectedPodsOf, type OwnerScaleNeeds } from './owner-scale.ts'
 
@@ -22,10 +23,9 @@ export type DisruptionNeeds = OwnerScaleNeeds & {
   readonly clock: Clock
   readonly log: Log
 }
-/** A budget's pods, by their keys. */
 type Selected = {
   readonly selects: (pod: StoredPod) => boolean
-  readonly pods: Map<string, StoredPod>
+  readonly pods: BudgetPods
   /** The pods that were there before the budget are among them. */
   isRead: boolean
 }
@@ -47,9 +47,8 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
   const pods = informer({ store, clock, log }, 'pods', (present, previous) => {
     const pod = present ?? previous
     if (pod === undefined) return
-    const key = keyText(pod.metadata)
     for (const [budget, of] of budgetsOf(pod.metadata.namespace)) {
-      if (countChanges(of, key, present)) queue.addAfter(budget, debounceMs)
+      if (countChanges(of, pod.metadata.name, present)) queue.addAfter(budget, debounceMs)
     }
   })
   const budgets = informer({ store, clock, log }, 'poddisruptionbudgets', (present, previous) => {
@@ -59,7 +58,7 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     const key = keyText(budget.metadata)
     if (present === undefined) budgetsOf(namespace).delete(key)
     else if (previous === undefined || present.metadata.generation !== previous.metadata.generation) {
-      const fresh = { selects: selection(present), pods: new Map<string, StoredPod>(), isRead: false }
+      const fresh = { selects: selection(present), pods: budgetPods(), isRead: false }
       selected.set(namespace, budgetsOf(namespace).set(key, fresh))
     }
     if (present !== undefined) queue.add(key)
@@ -69,7 +68,7 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
   const readPods = async (namespace: string, budget: Selected) => {
     await eachInTurns([...pods.all()], ({ metadata }) => {
       const pod = metadata.namespace === namespace ? pods.get({ namespace, name: metadata.name }) : undefined
-      if (pod !== undefined && budget.selects(pod)) budget.pods.set(keyText(metadata), pod)
+      if (pod !== undefined && budget.selects(pod)) budget.pods.set(pod)
     })
     budget.isRead = true
   }
@@ -79,7 +78,7 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     const budget = budgetsOf(namespace).get(key)
     if (budget?.isRead === false) await readPods(namespace, budget)
     let next: ReturnType<typeof countBudget> | undefined
-    let counted: ReadonlyMap<string, StoredPod> = new Map()
+    let counted: BudgetPods = budgetPods()
     const wanted = await wantedPods(key)
     await rewrite({ store, clock }, 'poddisruptionbudgets', {
       key: { namespace, name },
@@ -90,12 +89,11 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
         if (known?.isRead === false || (wanted === undefined && countsByScale(budget))) return undefined
         counted = known?.pods ?? counted
         const nowMs = clock.wallMs()
-        next = countBudget(budget, [...counted.values()], nowMs, rfc3339(nowMs), wanted)
+        next = countBudget(budget, counted, nowMs, rfc3339(nowMs), wanted)
         return withStatus(budget, next.status)
       },
     })
-    for (const pod of next?.notDeleted ?? [])
-      await recordNotDeleted(needs, counted.get(keyText({ namespace, name: pod })), key)
+    for (const pod of next?.notDeleted ?? []) await recordNotDeleted(needs, counted.get(pod), key)
     const lookAgainMs = next?.lookAgainMs
     return lookAgainMs === undefined ? undefined : { requeueAfterMs: Math.max(1, lookAgainMs - clock.wallMs()) }
   }
@@ -106,7 +104,7 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     const budget = budgets.get({ namespace, name })
     if (budget === undefined || !countsByScale(budget)) return undefined
     try {
-      return await expectedPodsOf(needs, [...(budgetsOf(namespace).get(key)?.pods.values() ?? [])])
+      return await expectedPodsOf(needs, namespace, budgetsOf(namespace).get(key)?.pods ?? budgetPods())
     } catch (error) {
       await allowNone(needs, { namespace, name }, messageOf(error))
       throw error
@@ -151,11 +149,11 @@ function selection({ spec }: PodDisruptionBudget): (pod: StoredPod) => boolean {
 }
 
 /** True: the counts of the budget may change with it. */
-function countChanges({ selects, pods }: Selected, key: string, present: StoredPod | undefined): boolean {
-  const before = pods.get(key)
+function countChanges({ selects, pods }: Selected, name: string, present: StoredPod | undefined): boolean {
+  const before = pods.get(name)
   // Most changes are of statuses, and a selector may be large.
   const isSame = before !== undefined && present?.metadata.labels === before.metadata.labels
-  if (present === undefined || !(isSame || selects(present))) return pods.delete(key)
-  pods.set(key, present)
+  if (present === undefined || !(isSame || selects(present))) return pods.delete(name)
+  pods.set(present)
   return before === undefined || countsDifferently(present, before)
 }

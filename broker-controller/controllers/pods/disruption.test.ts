@@ -1,16 +1,28 @@
 import { test } from 'tap'
-import type { Pod } from '../../../api/pod.ts'
+import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { aBudget, aPod } from '../../../api/testing/builders.ts'
+import type { StoredPod } from '../../store/store.ts'
+import { budgetPods } from './budget-pods.ts'
 import { countBudget, countsByScale, countsDifferently, withStatus } from './disruption.ts'
 
 const now = '2026-01-01T00:10:00Z'
 const nowMs = Date.parse(now)
-const pods = (count: number, { ready = count }: { ready?: number } = {}): readonly Pod[] =>
+const pods = (count: number, { ready = count }: { ready?: number } = {}): readonly StoredPod[] =>
   Array.from({ length: count }, (_, index) => {
     const conditions = [{ type: 'Ready', status: index < ready ? 'True' : 'False' } as const]
     return aPod({ name: `web-${index}`, labels: { app: 'web' }, nodeName: 'pi-1', status: { conditions } })
   })
-const counted = (spec: Parameters<typeof aBudget>[0], of: readonly Pod[]) => countBudget(aBudget(spec), of, nowMs, now)
+const countOf = (
+  budget: PodDisruptionBudget,
+  of: readonly StoredPod[],
+  ...rest: [nowMs: number, now: string, wanted?: number]
+) => {
+  const all = budgetPods()
+  for (const pod of of) all.set(pod)
+  return countBudget(budget, all, ...rest)
+}
+const counted = (spec: Parameters<typeof aBudget>[0], of: readonly StoredPod[]) =>
+  countOf(aBudget(spec), of, nowMs, now)
 
 test('what may be disrupted is what is well beyond what must be', async (t) => {
   const cases: readonly [share: object, all: number, ready: number, desired: number, allowed: number][] = [
@@ -57,14 +69,14 @@ test('a pod that was allowed to leave and did not counts again after two minutes
 
 test('the condition keeps since when, and a status counted again is the same', async (t) => {
   const budget = aBudget({ spec: { minAvailable: 1 } })
-  const first = withStatus(budget, countBudget(budget, pods(2), nowMs, now).status)
+  const first = withStatus(budget, countOf(budget, pods(2), nowMs, now).status)
   t.match(first?.status?.conditions, [
     { type: 'DisruptionAllowed', status: 'True', reason: 'SufficientPods', lastTransitionTime: now },
   ])
   if (first === undefined) return
   const later = nowMs + 60_000
-  t.equal(withStatus(first, countBudget(first, pods(2), later, 'later').status), undefined)
-  t.match(countBudget(first, pods(1), later, 'later').status.conditions, [
+  t.equal(withStatus(first, countOf(first, pods(2), later, 'later').status), undefined)
+  t.match(countOf(first, pods(1), later, 'later').status.conditions, [
     { status: 'False', reason: 'InsufficientPods', lastTransitionTime: 'later' },
   ])
 })
@@ -109,7 +121,7 @@ test('conditions that are not ours stay, and without a generation none is claime
   } as const
   const ours = { ...foreign, type: 'DisruptionAllowed' }
   const budget = aBudget({ spec: { minAvailable: 1 }, status: { conditions: [foreign, ours] } })
-  const { conditions } = countBudget(budget, pods(2), nowMs, now).status
+  const { conditions } = countOf(budget, pods(2), nowMs, now).status
   t.same(
     conditions?.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]),
     [
@@ -119,20 +131,20 @@ test('conditions that are not ours stay, and without a generation none is claime
   )
   t.equal(conditions?.at(-1)?.observedGeneration, 1)
   const { generation: _, ...metadata } = budget.metadata
-  const { status } = countBudget({ ...budget, metadata }, pods(2), nowMs, now)
+  const { status } = countOf({ ...budget, metadata }, pods(2), nowMs, now)
   t.notOk('observedGeneration' in status)
   t.notOk('observedGeneration' in (status.conditions?.at(-1) ?? {}))
 })
 
 test('a budget without a spec or status asks for nothing and allows every pod that is well', async (t) => {
   const { spec: _, status: __, ...bare } = aBudget()
-  t.match(countBudget(bare, pods(2), nowMs, now).status, { desiredHealthy: 0, disruptionsAllowed: 2 })
-  t.match(countBudget(bare, [], nowMs, now).status.conditions, [{ status: 'False', reason: 'InsufficientPods' }])
+  t.match(countOf(bare, pods(2), nowMs, now).status, { desiredHealthy: 0, disruptionsAllowed: 2 })
+  t.match(countOf(bare, [], nowMs, now).status.conditions, [{ status: 'False', reason: 'InsufficientPods' }])
   t.match(counted({ spec: { minAvailable: 5 } }, pods(2)).status, { disruptionsAllowed: 0 }, 'never less than none')
 })
 
 test('a budget that is a part of the pods counts those that their controllers want, a number counts those there are', async (t) => {
-  const count = (spec: object, wanted = 5) => countBudget(aBudget({ spec }), pods(2), nowMs, now, wanted).status
+  const count = (spec: object, wanted = 5) => countOf(aBudget({ spec }), pods(2), nowMs, now, wanted).status
   t.match(count({ maxUnavailable: 1 }), { expectedPods: 5, desiredHealthy: 4, disruptionsAllowed: 0 })
   t.match(count({ minAvailable: '20%' }), { expectedPods: 5, desiredHealthy: 1, disruptionsAllowed: 1 })
   t.match(count({ minAvailable: 1 }), { expectedPods: 2, desiredHealthy: 1, disruptionsAllowed: 1 })

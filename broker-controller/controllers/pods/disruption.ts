@@ -21,27 +21,33 @@ export function countsByScale({ spec = {} }: PodDisruptionBudget): boolean {
   return spec.maxUnavailable !== undefined || typeof spec.minAvailable === 'string'
 }
 
+/** The pods of a budget. */
+export type CountedPods = {
+  readonly size: number
+  /** Those that are ready and not leaving. */
+  readonly healthy: number
+  get(name: string): Pod | undefined
+}
+
 /**
  * `pods`: those that the budget selects. `now`: as objects carry it. `wanted`: the pods that their controllers want, for a budget that
  * counts by their scale; undefined: those that are there.
  */
 export function countBudget(
   budget: PodDisruptionBudget,
-  pods: readonly Pod[],
+  pods: CountedPods,
   nowMs: number,
   now: string,
-  wanted = pods.length,
+  wanted = pods.size,
 ): BudgetCount {
-  const known = budget.status?.disruptedPods ?? {}
-  const leaving = pods.flatMap(({ metadata: { name = '', deletionTimestamp } }) => {
-    const granted = Object.hasOwn(known, name) ? known[name] : undefined
-    if (granted === undefined || deletionTimestamp !== undefined) return []
-    return [{ name, granted, untilMs: Date.parse(granted) + disruptionLifetimeMs }]
+  const leaving = Object.entries(budget.status?.disruptedPods ?? {}).flatMap(([name, granted]) => {
+    const pod = pods.get(name)
+    if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return []
+    return [{ name, granted, pod, untilMs: Date.parse(granted) + disruptionLifetimeMs }]
   })
   const current = leaving.filter(({ untilMs }) => untilMs > nowMs)
-  const disrupted = new Set(current.map(({ name }) => name))
-  const currentHealthy = pods.filter((pod) => isHealthy(pod) && !disrupted.has(pod.metadata.name ?? '')).length
-  const expectedPods = countsByScale(budget) ? wanted : pods.length
+  const currentHealthy = pods.healthy - current.filter(({ pod }) => countsAsHealthy(pod)).length
+  const expectedPods = countsByScale(budget) ? wanted : pods.size
   const desiredHealthy = desiredOf(budget.spec ?? {}, expectedPods)
   const spare = currentHealthy - desiredHealthy
   const disruptionsAllowed = expectedPods === 0 || spare < 0 ? 0 : spare
@@ -72,13 +78,13 @@ export function withStatus<B extends PodDisruptionBudget>(budget: B, status: Pod
 /** Whether a budget counts this pod differently from that one. */
 export function countsDifferently(present: Pod, previous: Pod): boolean {
   return (
-    isHealthy(present) !== isHealthy(previous) ||
+    countsAsHealthy(present) !== countsAsHealthy(previous) ||
     present.metadata.deletionTimestamp !== previous.metadata.deletionTimestamp ||
     present.metadata.uid !== previous.metadata.uid
   )
 }
 
-function isHealthy(pod: Pod): boolean {
+export function countsAsHealthy(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp === undefined && podCondition(pod, 'Ready')?.status === 'True'
 }
 

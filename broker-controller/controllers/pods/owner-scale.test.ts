@@ -6,8 +6,14 @@ import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { AnyStored } from '../../store/store.ts'
 import type { Scales } from '../autoscaling/scales.ts'
-import { expectedPodsOf } from './owner-scale.ts'
+import { budgetPods } from './budget-pods.ts'
+import { expectedPodsOf, type OwnerScaleNeeds } from './owner-scale.ts'
 
+const expectedOf = (needs: OwnerScaleNeeds, pods: readonly ReturnType<typeof aPod>[]) => {
+  const counted = budgetPods()
+  for (const [at, pod] of pods.entries()) counted.set({ ...pod, metadata: { ...pod.metadata, name: `pod-${at}` } })
+  return expectedPodsOf(needs, 'default', counted)
+}
 const template = { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'c', image: 'i' }] } }
 const selector = { matchLabels: { app: 'web' } }
 
@@ -36,12 +42,12 @@ test('pods are expected by the scale of their controllers, others as they are', 
     spec: { replicas: 2, selector, template },
   })
   const of = (name: string, owner: AnyStored) => aPod({ name, metadata: { ownerReferences: refer(owner) } })
-  t.equal(await expectedPodsOf({ store }, [of('a', set), of('b', set)]), 5, 'those of the Deployment, once')
-  t.equal(await expectedPodsOf({ store }, [of('a', set), of('c', alone)]), 7)
-  t.equal(await expectedPodsOf({ store }, [aPod(), of('c', alone)]), 3)
+  t.equal(await expectedOf({ store }, [of('a', set), of('b', set)]), 5, 'those of the Deployment, once')
+  t.equal(await expectedOf({ store }, [of('a', set), of('c', alone)]), 7)
+  t.equal(await expectedOf({ store }, [aPod(), of('c', alone)]), 3)
   const gone = { ...alone, metadata: { ...alone.metadata, uid: 'other' } }
-  t.equal(await expectedPodsOf({ store }, [of('d', gone)]), 1, 'a controller that is gone has no scale')
-  t.equal(await expectedPodsOf({ store }, []), 0)
+  t.equal(await expectedOf({ store }, [of('d', gone)]), 1, 'a controller that is gone has no scale')
+  t.equal(await expectedOf({ store }, []), 0)
 })
 
 test('pods of a custom kind are expected by its scale, and counted where it has none', async (t) => {
@@ -64,12 +70,12 @@ test('pods of a custom kind are expected by its scale, and counted where it has 
       name: 'a',
       metadata: { ownerReferences: [{ apiVersion: 'example.com/v1', kind, name: owner, uid, controller: true }] },
     })
-  const expected = (...pods: readonly ReturnType<typeof aPod>[]) => expectedPodsOf({ store, scales: { get } }, pods)
+  const expected = (...pods: readonly ReturnType<typeof aPod>[]) => expectedOf({ store, scales: { get } }, pods)
   t.equal(await expected(of('web'), of('web')), 5)
   t.same(asked, ['default example.com/v1 Shop web'], 'once for all its pods')
   t.equal(await expected(of('empty')), 0, 'as it reads')
   t.equal(await expected(of('web', { uid: 'of an earlier one' }), of('gone'), of('a', { kind: 'Stranger' })), 3)
-  t.equal(await expectedPodsOf({ store }, [of('web')]), 1)
+  t.equal(await expectedOf({ store }, [of('web')]), 1)
   await t.rejects(expected(of('broken')), /conversion webhook failed/)
   asked.length = 0
   const daemon = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true }

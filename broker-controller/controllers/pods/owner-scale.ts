@@ -3,7 +3,8 @@ import { isApiError } from '../../../api/api-error.ts'
 import type { AnyObject, OwnerReference } from '../../../api/meta.ts'
 import { builtInResources } from '../../../api/resources.ts'
 import { isObject } from '../../../api/text/json.ts'
-import type { AnyStored, Store, StoredPod } from '../../store/store.ts'
+import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
+import type { AnyStored, Store } from '../../store/store.ts'
 import type { Scales } from '../autoscaling/scales.ts'
 
 /** Kinds with a scale. */
@@ -15,6 +16,14 @@ export type OwnerScaleNeeds = {
   readonly scales?: Pick<Scales, 'get'>
 }
 
+/** Pods of one namespace. */
+export type PodsByController = {
+  /** How many have none. */
+  readonly uncontrolled: number
+  /** Each controller once, with the number of its pods. */
+  controllers(): Iterable<{ readonly reference: OwnerReference; readonly count: number }>
+}
+
 /** What wants pods, and how many. */
 type Wanting = { readonly uid: string; readonly replicas: number | undefined }
 
@@ -22,17 +31,17 @@ type Wanting = { readonly uid: string; readonly replicas: number | undefined }
  * The replicas of each controller once; of a ReplicaSet of a Deployment those of the Deployment. A pod whose controller has no scale, or
  * that has none, counts as one. Rejects where the scale of a custom kind cannot be read.
  */
-export async function expectedPodsOf(needs: OwnerScaleNeeds, pods: readonly StoredPod[]): Promise<number> {
-  const known = new Map<string, Wanting | undefined>()
+export async function expectedPodsOf(
+  needs: OwnerScaleNeeds,
+  namespace: string,
+  { uncontrolled, controllers }: PodsByController,
+): Promise<number> {
   const wanted = new Map<string, number>()
-  let others = 0
-  for (const pod of pods) {
-    const reference = controllerReferenceOf(pod)
-    if (reference !== undefined && !known.has(reference.uid)) {
-      known.set(reference.uid, await wantingOf(needs, pod, reference))
-    }
-    const owner = reference && known.get(reference.uid)
-    if (owner?.replicas === undefined) others++
+  let others = uncontrolled
+  for (const { reference, count } of [...controllers()]) {
+    await yieldTurn()
+    const owner = await wantingOf(needs, namespace, reference)
+    if (owner?.replicas === undefined) others += count
     else wanted.set(owner.uid, owner.replicas)
   }
   return [...wanted.values()].reduce((sum, replicas) => sum + replicas, others)
@@ -40,16 +49,16 @@ export async function expectedPodsOf(needs: OwnerScaleNeeds, pods: readonly Stor
 
 async function wantingOf(
   { store, scales }: OwnerScaleNeeds,
-  pod: StoredPod,
+  namespace: string,
   reference: OwnerReference,
 ): Promise<Wanting | undefined> {
   const { apiVersion, kind, name, uid } = reference
   if (builtInResources.ofKind(apiVersion, kind) !== undefined) {
-    const owner = await topOwner(store, pod, reference)
+    const owner = await topOwner(store, namespace, reference)
     return owner && { uid: owner.metadata.uid, replicas: replicasOf(owner) }
   }
   try {
-    const read = await scales?.get(pod.metadata.namespace ?? '', { apiVersion, kind, name })
+    const read = await scales?.get(namespace, { apiVersion, kind, name })
     return read?.scale.metadata.uid === uid ? { uid, replicas: read.scale.spec?.replicas ?? 0 } : undefined
   } catch (error) {
     // Neither its kind, its subresource nor the object is there.
@@ -60,19 +69,18 @@ async function wantingOf(
 
 async function topOwner(
   store: Pick<Store, 'get'>,
-  object: AnyStored,
+  namespace: string,
   reference: OwnerReference,
 ): Promise<AnyStored | undefined> {
   const resource = builtInResources.ofKind(reference.apiVersion, reference.kind)
   if (resource === undefined || !scaled.includes(resource.id)) return undefined
-  const key = { namespace: object.metadata.namespace ?? '', name: reference.name }
-  const owner = await store.get(resource.id, key)
+  const owner = await store.get(resource.id, { namespace, name: reference.name })
   if (owner?.metadata.uid !== reference.uid) return undefined
   const above = controllerReferenceOf(owner)
-  return (above && (await topOwner(store, owner, above))) ?? owner
+  return (above && (await topOwner(store, namespace, above))) ?? owner
 }
 
-function controllerReferenceOf({ metadata }: AnyObject): OwnerReference | undefined {
+export function controllerReferenceOf({ metadata }: AnyObject): OwnerReference | undefined {
   return metadata.ownerReferences?.find(({ controller }) => controller === true)
 }
 
