@@ -4,6 +4,7 @@ import { labelMatcher, parseLabelSelector } from '../../../api/selectors.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
 import { messageOf } from '../../../daemon/errors.ts'
+import { eachInTurns, finishedInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
@@ -209,7 +210,7 @@ async function decideByMetrics(decision: Decision, signal: AbortSignal): Promise
   const usage = await readUsage(needs, pods, signal)
   const { namespace = '' } = metadata
   const input = { namespace, current, metrics: spec.metrics ?? [], pods, usage, nowMs: needs.clock.wallMs() }
-  const { replicas, metric, statuses, failures, problem } = proposeReplicas(input, settings)
+  const { replicas, metric, statuses, failures, problem } = await finishedInTurns(proposeReplicas(input, settings))
   for (const { reason, message } of failures) await draft.record('Warning', reason, message)
   const [first] = failures
   if (replicas === undefined) {
@@ -260,8 +261,11 @@ async function selectedPods({ needs, selectors, draft, reading }: Decision): Pro
   const matches = labelMatcher(parsed.value)
   const key = keyText(draft.autoscaler.metadata)
   selectors.set(key, namespace, matches)
-  const pods = (await needs.store.list('pods', namespace)).items.filter(({ metadata }) => matches(metadata.labels))
-  const others = selectors.selecting(namespace, pods)
+  const pods: StoredPod[] = []
+  await eachInTurns((await needs.store.list('pods', namespace)).items, (pod) => {
+    if (matches(pod.metadata.labels)) pods.push(pod)
+  })
+  const others = await selectors.selecting(namespace, pods)
   if (others.length <= 1) return pods
   const names = others.map((one) => `{${keyFrom(one).name} ${namespace}}`).join(' ')
   const problem = `pods by selector ${selector} are controlled by multiple HPAs: [${names}]`

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { MetricSpec } from '../../../api/autoscaling/horizontal-pod-autoscaler.ts'
 import type { Pod } from '../../../api/pod.ts'
+import { finished } from '../../../daemon/watchdog/steps.ts'
 import { type ProposalInput, proposeReplicas, type ReadUsage } from './metric-proposals.ts'
 import { defaultCalculationSettings } from './replica-calculation.ts'
 
@@ -40,7 +41,7 @@ const resource = (name: string, averageUtilization: number): MetricSpec => ({
 function proposed(metrics: readonly MetricSpec[], more: Partial<ProposalInput> = {}) {
   const usage = new Map([['a', used({ cpu: 800, memory: 50 * Mi }, { cpu: 200, memory: 50 * Mi })]])
   const input = { namespace: 'default', current: 1, metrics, pods: [aPod('a')], usage, nowMs, ...more }
-  return proposeReplicas(input, defaultCalculationSettings)
+  return finished(proposeReplicas(input, defaultCalculationSettings))
 }
 
 test('the metric that asks for most decides', async (t) => {

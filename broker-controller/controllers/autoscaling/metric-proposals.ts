@@ -8,6 +8,7 @@ import type {
 import type { LabelSelector } from '../../../api/meta.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { formatQuantity, milliValue } from '../../../api/quantity.ts'
+import type { Steps } from '../../../daemon/watchdog/steps.ts'
 import {
   type CalculationSettings,
   type PodMetric,
@@ -50,8 +51,10 @@ type Proposal =
   | { readonly ok: true; readonly replicas: number; readonly metric: string; readonly status: MetricStatus }
   | (MetricFailure & { readonly ok: false; readonly problem: string })
 
-export function proposeReplicas(input: ProposalInput, settings: CalculationSettings): Proposals {
-  const proposals = input.metrics.map((metric) => proposalOf(metric, input, settings))
+/** In steps: there may be very many pods. */
+export function* proposeReplicas(input: ProposalInput, settings: CalculationSettings): Steps<Proposals> {
+  const proposals: Proposal[] = []
+  for (const metric of input.metrics) proposals.push(yield* proposalOf(metric, input, settings))
   const failures = proposals.filter((one) => !one.ok)
   const [firstFailure] = failures
   let best: { readonly replicas: number; readonly metric: string } = { replicas: 0, metric: '' }
@@ -73,18 +76,18 @@ export function proposeReplicas(input: ProposalInput, settings: CalculationSetti
   }
 }
 
-function proposalOf(spec: MetricSpec, input: ProposalInput, settings: CalculationSettings): Proposal {
+function* proposalOf(spec: MetricSpec, input: ProposalInput, settings: CalculationSettings): Steps<Proposal> {
   switch (spec.type) {
     case 'Resource': {
       const { name = '', target = {} } = spec.resource ?? {}
-      const found = byResource(input, settings, { resource: name, target })
+      const found = yield* byResource(input, settings, { resource: name, target })
       if (!found.ok)
         return failure('FailedGetResourceMetric', `failed to get ${name} resource metric value`, found.problem)
       return { ...found, status: { type: 'Resource', resource: { name, current: found.current } } }
     }
     case 'ContainerResource': {
       const { name = '', container = '', target = {} } = spec.containerResource ?? {}
-      const found = byResource(input, settings, { resource: name, container, target })
+      const found = yield* byResource(input, settings, { resource: name, container, target })
       const what = `failed to get ${container} container metric value`
       if (!found.ok) return failure('FailedGetContainerResourceMetric', what, found.problem)
       const status = { name, container, current: found.current }
@@ -117,7 +120,7 @@ type Found =
   | { readonly ok: false; readonly problem: string }
 
 /** computeStatusForResourceMetricGeneric. */
-function byResource(input: ProposalInput, settings: CalculationSettings, wanted: Wanted): Found {
+function* byResource(input: ProposalInput, settings: CalculationSettings, wanted: Wanted): Steps<Found> {
   const { resource, container, target } = wanted
   const { current, pods, nowMs } = input
   const isValue = target.averageValue !== undefined
@@ -127,15 +130,15 @@ function byResource(input: ProposalInput, settings: CalculationSettings, wanted:
       'invalid resource metric source: neither an average utilization target nor an average value (usage) target was set'
     return { ok: false, problem }
   }
-  const read = metricsOf(input, wanted)
+  const read = yield* metricsOf(input, wanted)
   if (!read.ok) {
     return { ok: false, problem: `${what}: unable to get metrics for resource ${resource}: ${read.problem}` }
   }
   const question = { current, resource, container, pods, metrics: read.metrics, nowMs }
   const answer =
     target.averageValue !== undefined
-      ? replicasByValue(question, milliValue(target.averageValue), settings)
-      : replicasByUtilization(question, target.averageUtilization ?? 0, settings)
+      ? yield* replicasByValue(question, milliValue(target.averageValue), settings)
+      : yield* replicasByUtilization(question, target.averageUtilization ?? 0, settings)
   if (!answer.ok) return { ok: false, problem: `${what}: ${answer.problem}` }
   const { replicas, average, utilization } = answer
   const share = `${resource}${container === undefined ? '' : ' container'} resource utilization (percentage of request)`
@@ -155,10 +158,11 @@ type Metrics =
   | { readonly ok: false; readonly problem: string }
 
 /** Usage of one container, or the sum of all if each of them is known (metrics/client.go). */
-function metricsOf({ namespace, usage }: ProposalInput, { resource, container }: Wanted): Metrics {
+function* metricsOf({ namespace, usage }: ProposalInput, { resource, container }: Wanted): Steps<Metrics> {
   if (usage.size === 0) return { ok: false, problem: 'no metrics returned from resource metrics API' }
   const metrics = new Map<string, PodMetric>()
   for (const [pod, { containers, timestampMs, windowMs }] of usage) {
+    yield
     const counted = container === undefined ? [...containers.values()] : [containers.get(container)]
     const present = counted.filter((used) => used !== undefined)
     if (present.length < counted.length) {

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../../api/pod.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
+import { finished } from '../../../daemon/watchdog/steps.ts'
 import {
   type CalculationInput,
   defaultCalculationSettings,
@@ -52,9 +53,9 @@ function input(pods: readonly Given[], more: Partial<CalculationInput> = {}): Ca
 }
 
 const byShare = (pods: readonly Given[], target: number, more: Partial<CalculationInput> = {}) =>
-  replicasByUtilization(input(pods, more), target, defaultCalculationSettings)
+  finished(replicasByUtilization(input(pods, more), target, defaultCalculationSettings))
 const byValue = (pods: readonly Given[], target: number, more: Partial<CalculationInput> = {}) =>
-  replicasByValue(input(pods, more), target, defaultCalculationSettings)
+  finished(replicasByValue(input(pods, more), target, defaultCalculationSettings))
 const problemOf = (answer: ReturnType<typeof byShare>) => (answer.ok ? undefined : answer.problem)
 
 test('replicas follow the ratio of usage to the target, rounded up', async (t) => {
@@ -185,7 +186,7 @@ test('the numbers of replicas and percents end with the largest of 32 bits', asy
 
 test('the tolerance can be set; at its edge nothing changes', async (t) => {
   const settings = { ...defaultCalculationSettings, tolerance: 0.5 }
-  const replicas = (uses: number) => replicasByValue(input([{ name: 'a', uses }]), 1000, settings)
+  const replicas = (uses: number) => finished(replicasByValue(input([{ name: 'a', uses }]), 1000, settings))
   t.match([replicas(1500), replicas(1501)], [{ replicas: 1 }, { replicas: 2 }])
 })
 

@@ -5,6 +5,7 @@
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { milliValue } from '../../../api/quantity.ts'
+import type { Steps } from '../../../daemon/watchdog/steps.ts'
 
 export type CalculationSettings = {
   /** A ratio of usage to target that is as near to one as this changes nothing. */
@@ -44,31 +45,35 @@ export type Calculation =
 
 const mostReplicas = 2 ** 31 - 1
 
-/** For a target in percent of what the pods request (GetResourceReplicas). */
-export function replicasByUtilization(
+/** For a target in percent of what the pods request (GetResourceReplicas). In steps, as the others: there may be very many pods. */
+export function* replicasByUtilization(
   input: CalculationInput,
   target: number,
   settings: CalculationSettings,
-): Calculation {
-  const counted = countedPods(input, settings)
+): Steps<Calculation> {
+  const counted = yield* countedPods(input, settings)
   if (!counted.ok) return counted
-  const requests = podRequests(input)
+  const requests = yield* podRequests(input)
   if (!requests.ok) return requests
   const requestOf = (pod: string) => requests.byPod.get(pod) ?? 0
   const fallback = Math.max(100, target)
-  return proposed(input.current, settings, counted, {
+  return yield* proposed(input.current, settings, counted, {
     ratioOf: (used) => utilizationRatio(used, requests.byPod, target),
     whenMissing: (pod) => Math.trunc((requestOf(pod) * fallback) / 100),
   })
 }
 
 /** For a target as an average of the pods (GetRawResourceReplicas, calcPlainMetricReplicas). */
-export function replicasByValue(input: CalculationInput, target: number, settings: CalculationSettings): Calculation {
-  const counted = countedPods(input, settings)
+export function* replicasByValue(
+  input: CalculationInput,
+  target: number,
+  settings: CalculationSettings,
+): Steps<Calculation> {
+  const counted = yield* countedPods(input, settings)
   if (!counted.ok) return counted
-  return proposed(input.current, settings, counted, {
-    ratioOf: (used) => {
-      const average = Number(sumOf(used.values()) / BigInt(used.size))
+  return yield* proposed(input.current, settings, counted, {
+    *ratioOf(used) {
+      const average = Number((yield* sumOf(used.values())) / BigInt(used.size))
       return { ok: true, ratio: average / target, average }
     },
     whenMissing: () => target,
@@ -83,15 +88,16 @@ type PodGroups = {
 }
 
 /** Which pods count, and what they use (groupPods). */
-function countedPods(
+function* countedPods(
   { pods, metrics, resource, nowMs }: CalculationInput,
   settings: CalculationSettings,
-): (PodGroups & { readonly ok: true }) | { readonly ok: false; readonly problem: string } {
+): Steps<(PodGroups & { readonly ok: true }) | { readonly ok: false; readonly problem: string }> {
   if (pods.length === 0) return failed('no pods returned by selector while calculating replica count')
   const used = new Map<string, number>()
   const unready: string[] = []
   const missing: string[] = []
   for (const pod of pods) {
+    yield
     const { name = '', deletionTimestamp } = pod.metadata
     if (deletionTimestamp !== undefined || pod.status?.phase === 'Failed') continue
     const metric = metrics.get(name)
@@ -120,15 +126,16 @@ function isUnready(pod: Pod, metric: PodMetric, nowMs: number, settings: Calcula
 }
 
 /** What each pod requests of the resource; init containers that stay count, too (calculatePodRequests). */
-function podRequests({
+function* podRequests({
   pods,
   resource,
   container,
-}: CalculationInput):
-  | { readonly ok: true; readonly byPod: ReadonlyMap<string, number> }
-  | { readonly ok: false; readonly problem: string } {
+}: CalculationInput): Steps<
+  { readonly ok: true; readonly byPod: ReadonlyMap<string, number> } | { readonly ok: false; readonly problem: string }
+> {
   const byPod = new Map<string, number>()
   for (const { metadata, spec } of pods) {
+    yield
     const staying = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always')
     const counted = [...spec.containers, ...staying].filter(({ name }) => container === undefined || container === name)
     let sum = 0
@@ -148,13 +155,13 @@ type Ratio =
   | { readonly ok: true; readonly ratio: number; readonly average: number; readonly utilization?: number }
   | { readonly ok: false; readonly problem: string }
 
-function utilizationRatio(
+function* utilizationRatio(
   used: ReadonlyMap<string, number>,
   requests: ReadonlyMap<string, number>,
   target: number,
-): Ratio {
-  const total = sumOf(used.values())
-  const requested = sumOf([...used.keys()].map((pod) => requests.get(pod) ?? 0))
+): Steps<Ratio> {
+  const total = yield* sumOf(used.values())
+  const requested = yield* sumOf([...used.keys()].map((pod) => requests.get(pod) ?? 0))
   if (requested === 0n) return failed('no metrics returned matched known pods')
   const utilization = Math.min(Number((total * 100n) / requested), mostReplicas)
   const average = Number(total / BigInt(used.size))
@@ -162,7 +169,7 @@ function utilizationRatio(
 }
 
 type Measure = {
-  ratioOf(used: ReadonlyMap<string, number>): Ratio
+  ratioOf(used: ReadonlyMap<string, number>): Steps<Ratio>
   /** What a pod without a metric is taken to use where the others ask for fewer replicas. */
   whenMissing(pod: string): number
 }
@@ -171,13 +178,13 @@ type Measure = {
  * Pods whose usage is not known do not turn the direction: they are taken to use much where replicas would be removed, and
  * nothing where replicas would be added.
  */
-function proposed(
+function* proposed(
   current: number,
   { tolerance }: CalculationSettings,
   { readyCount, unready, missing, used }: PodGroups,
   { ratioOf, whenMissing }: Measure,
-): Calculation {
-  const first = ratioOf(used)
+): Steps<Calculation> {
+  const first = yield* ratioOf(used)
   if (!first.ok) return first
   const { ratio, average, utilization } = first
   const result = (replicas: number): Calculation => ({
@@ -191,10 +198,16 @@ function proposed(
   if (!growsWithUnready && missing.length === 0) {
     return result(isNear(ratio) ? current : Math.ceil(ratio * readyCount))
   }
-  const assumed = ratio < 1 ? missing.map((pod) => [pod, whenMissing(pod)] as const) : []
-  const idle = ratio > 1 ? [...missing, ...unready].map((pod) => [pod, 0] as const) : []
-  const filled = new Map([...used, ...assumed, ...idle])
-  const second = ratioOf(filled)
+  const filled = new Map(used)
+  for (const pod of ratio < 1 ? missing : []) {
+    yield
+    filled.set(pod, whenMissing(pod))
+  }
+  for (const pod of ratio > 1 ? [...missing, ...unready] : []) {
+    yield
+    filled.set(pod, 0)
+  }
+  const second = yield* ratioOf(filled)
   if (!second.ok) return second
   const shrinks = second.ratio < 1
   if (isNear(second.ratio) || ratio < 1 !== shrinks) return result(current)
@@ -202,9 +215,12 @@ function proposed(
   return result(shrinks ? Math.min(replicas, current) : Math.max(replicas, current))
 }
 
-function sumOf(values: Iterable<number>): bigint {
+function* sumOf(values: Iterable<number>): Steps<bigint> {
   let sum = 0n
-  for (const value of values) sum += BigInt(value)
+  for (const value of values) {
+    yield
+    sum += BigInt(value)
+  }
   return sum
 }
 

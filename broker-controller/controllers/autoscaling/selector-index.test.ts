@@ -9,8 +9,8 @@ test('it finds the autoscalers of the namespace that select one of the pods', as
   index.set('default/a', 'default', has('tier'))
   index.set('other/c', 'other', has('app'))
   const pods = [{ metadata: {} }, { metadata: { labels: { app: 'web', tier: 'front' } } }]
-  t.same(index.selecting('default', pods), ['default/a', 'default/b'])
-  t.same(index.selecting('default', [{ metadata: { labels: { app: 'web' } } }]), ['default/b'])
+  t.same(await index.selecting('default', pods), ['default/a', 'default/b'])
+  t.same(await index.selecting('default', [{ metadata: { labels: { app: 'web' } } }]), ['default/b'])
   index.remove('default/b')
-  t.same(index.selecting('default', pods), ['default/a'])
+  t.same(await index.selecting('default', pods), ['default/a'])
 })

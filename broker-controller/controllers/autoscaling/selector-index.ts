@@ -1,5 +1,7 @@
 /** Which autoscalers select a pod: two of them would scale each other's target (hpaSelectors in pkg/controller/podautoscaler/horizontal.go). */
 import type { Labels } from '../../../api/selectors.ts'
+import { finishedInTurns } from '../../../daemon/limits/turn-limit.ts'
+import type { Steps } from '../../../daemon/watchdog/steps.ts'
 
 type Matches = (labels: Labels | undefined) => boolean
 type Labelled = { readonly metadata: { readonly labels?: Labels | undefined } }
@@ -8,8 +10,8 @@ export interface SelectorIndex {
   /** What the target of the autoscaler selected last. */
   set(key: string, namespace: string, matches: Matches): void
   remove(key: string): void
-  /** The keys of all autoscalers of the namespace that select one of the pods, sorted. */
-  selecting(namespace: string, pods: readonly Labelled[]): readonly string[]
+  /** The keys of all autoscalers of the namespace that select one of the pods, sorted. Very many take several turns. */
+  selecting(namespace: string, pods: readonly Labelled[]): Promise<readonly string[]>
 }
 
 export function selectorIndex(): SelectorIndex {
@@ -17,12 +19,20 @@ export function selectorIndex(): SelectorIndex {
   return {
     set: (key, namespace, matches) => void known.set(key, { namespace, matches }),
     remove: (key) => void known.delete(key),
-    selecting(namespace, pods) {
-      const all = [...known].filter(([, one]) => one.namespace === namespace)
-      return all
-        .filter(([, { matches }]) => pods.some(({ metadata }) => matches(metadata.labels)))
-        .map(([key]) => key)
-        .sort()
+    async selecting(namespace, pods) {
+      const found: string[] = []
+      for (const [key, one] of [...known]) {
+        if (one.namespace === namespace && (await finishedInTurns(selectsAny(one.matches, pods)))) found.push(key)
+      }
+      return found.sort()
     },
   }
+}
+
+function* selectsAny(matches: Matches, pods: readonly Labelled[]): Steps<boolean> {
+  for (const { metadata } of pods) {
+    yield
+    if (matches(metadata.labels)) return true
+  }
+  return false
 }
