@@ -79,7 +79,7 @@ export function usageIndex({ store, clock }: UsageIndexNeeds): UsageIndex {
   }
 
   const count = async ({ kind, namespace }: UsagePlace) => {
-    const { listed, resourceVersion } = await countedObjects(kind, namespace, { store, clock })
+    const { counted, resourceVersion } = await countedObjects(kind, namespace, { store, clock })
     let tracks = tracked.get(kind.id)
     if (tracks === undefined) {
       const cursor: KindTracks['cursor'] = store.changes(kind.id, resourceVersion)
@@ -89,7 +89,7 @@ export function usageIndex({ store, clock }: UsageIndexNeeds): UsageIndex {
     }
     // Another caller may have counted it meanwhile.
     if (tracks.namespaces.has(namespace)) return
-    tracks.namespaces.set(namespace, usageTrack(kind, listed, Number(resourceVersion)))
+    tracks.namespaces.set(namespace, usageTrack(kind, counted, Number(resourceVersion)))
   }
 
   return {
@@ -137,7 +137,10 @@ export function usageIndex({ store, clock }: UsageIndexNeeds): UsageIndex {
   }
 }
 
-/** Counts in pieces, and again what changed meanwhile, until so little did that it can be counted at once. */
+/**
+ * Counts in pieces, and again what changed meanwhile, until so little did that it can be counted at once. After the last list nothing is
+ * done for each object but to compare its version.
+ */
 async function countedObjects(kind: CountedKind, namespace: string, { store, clock }: UsageIndexNeeds) {
   const known = new Map<string, Counted>()
   for (;;) {
@@ -150,8 +153,15 @@ async function countedObjects(kind: CountedKind, namespace: string, { store, clo
       if (!isLast && index > 0 && index % countedAtOnce === 0) await nextTurn()
       known.set(object.metadata.name, { object, usage: usageOf(kind, object, clock.wallMs()) })
     }
-    if (isLast) return { listed: items.flatMap((object) => known.get(object.metadata.name) ?? []), resourceVersion }
+    if (!isLast) continue
+    if (known.size > items.length) keepListed(known, items)
+    return { counted: known, resourceVersion }
   }
+}
+
+function keepListed(known: Map<string, Counted>, items: readonly AnyStored[]): void {
+  const names = new Set(items.map(({ metadata }) => metadata.name))
+  for (const name of known.keys()) if (!names.has(name)) known.delete(name)
 }
 
 /** The counted namespaces in which the changes since the last call changed the usage. Throws ApiError Expired. */

@@ -26,14 +26,15 @@ export interface UsageTrack {
 /** Objects that are counted without a turn for others: about 5 ms. */
 export const countedAtOnce = 250
 
-/** `since`: the version of the list that `listed` was read from. */
-export function usageTrack(kind: CountedKind, listed: readonly Counted[], since: number): UsageTrack {
-  const counted = new Map<string, Counted>()
+/** `counted`: the objects by name, which the track keeps from now on. `since`: the version of the list that they were read from. */
+export function usageTrack(kind: CountedKind, counted: Map<string, Counted>, since: number): UsageTrack {
   /** What changed since a sum that is being made was begun, for each such sum. */
   const journals = new Set<Change[]>()
   const parts = new Map<string, Part>()
   /** Names of pods whose usage changes with time alone. */
   const ending = new Set<string>()
+  const endsItself = ({ object }: Counted) => kind.id === 'pods' && countedUntilMs(object) !== undefined
+  for (const [name, one] of counted) if (endsItself(one)) ending.add(name)
 
   const replace = (name: string, now: Counted | undefined): boolean => {
     const before = counted.get(name)
@@ -51,7 +52,7 @@ export function usageTrack(kind: CountedKind, listed: readonly Counted[], since:
     return move(used, had, has)
   }
   const keep = (name: string, now: Counted): boolean => {
-    if (kind.id === 'pods' && countedUntilMs(now.object) !== undefined) ending.add(name)
+    if (endsItself(now)) ending.add(name)
     else ending.delete(name)
     return replace(name, now)
   }
@@ -67,7 +68,6 @@ export function usageTrack(kind: CountedKind, listed: readonly Counted[], since:
       ending.delete(name)
     }
   }
-  for (const one of listed) keep(one.object.metadata.name, one)
 
   return {
     put(object, atMs) {
