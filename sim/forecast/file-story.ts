@@ -1,10 +1,31 @@
 /** The events of a simulation's file: when each begins and ends, and which machines it is about. */
 import { forbidden, invalid, type Problem, required } from '../../api/problem.ts'
+import { type Described, object, oneOf, optional, text } from '../../api/schema.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import type { MachineShape } from '../world/machine-shape.ts'
 import { zoneLabel } from './file-machines.ts'
 import { type Times, timesIn } from './file-times.ts'
-import type { FileEvent } from './simulation-file.ts'
+
+export const eventKinds = [
+  'networkOff',
+  'powerOff',
+  'reboot',
+  'diskFull',
+  'drain',
+  'controllerOff',
+  'controllerLost',
+] as const
+
+export const EventSchema = object({
+  event: oneOf(...eventKinds),
+  from: text,
+  to: optional(text),
+  machine: optional(text),
+  zone: optional(text),
+  /** When the backup was made that is restored after `controllerLost`. */
+  backup: optional(text),
+})
+export type FileEvent = Described<typeof EventSchema>
 
 export type EventKind = FileEvent['event']
 

@@ -1,57 +1,11 @@
 /** The file of `bramble-controller simulate`: a fleet and what happens to it. */
-import { TaintSchema } from '../../api/node.ts'
 import { type Problem, problemText } from '../../api/problem.ts'
-import {
-  type Described,
-  decodedLater,
-  integer,
-  list,
-  mapOf,
-  object,
-  oneOf,
-  optional,
-  quantity,
-  text,
-} from '../../api/schema.ts'
+import { type Described, decodedLater, list, object, oneOf, optional, text } from '../../api/schema.ts'
 import { ConfigurationError, decodeConfiguration } from '../../daemon/process/configuration-file.ts'
 import type { MachineShape } from '../world/machine-shape.ts'
-import { machineProblems, machinesOf } from './file-machines.ts'
-import { type StoryEvent, storyOfFile } from './file-story.ts'
+import { MachineSchema, machineProblems, machinesOf } from './file-machines.ts'
+import { EventSchema, type StoryEvent, storyOfFile } from './file-story.ts'
 import { type Times, timesIn } from './file-times.ts'
-
-const MachineSchema = object({
-  name: text,
-  /** More than one are named NAME-1, NAME-2 and so on. */
-  count: optional(integer),
-  cpu: optional(quantity),
-  memory: optional(quantity),
-  storage: optional(quantity),
-  zone: optional(text),
-  labels: optional(mapOf(text)),
-  taints: optional(list(TaintSchema)),
-})
-export type FileMachine = Described<typeof MachineSchema>
-
-export const eventKinds = [
-  'networkOff',
-  'powerOff',
-  'reboot',
-  'diskFull',
-  'drain',
-  'controllerOff',
-  'controllerLost',
-] as const
-
-const EventSchema = object({
-  event: oneOf(...eventKinds),
-  from: text,
-  to: optional(text),
-  machine: optional(text),
-  zone: optional(text),
-  /** When the backup was made that is restored after `controllerLost`. */
-  backup: optional(text),
-})
-export type FileEvent = Described<typeof EventSchema>
 
 export const SimulationFileSchema = object({
   apiVersion: oneOf('bramble.dev/v1alpha1'),
