@@ -174,6 +174,24 @@ type Measure = {
   whenMissing(pod: string): number
 }
 
+/** The usage with that of pods whose usage is not known: see `proposed`. */
+function* withGuesses(
+  used: ReadonlyMap<string, number>,
+  ratio: number,
+  { unready, missing, whenMissing }: Pick<PodGroups, 'unready' | 'missing'> & Pick<Measure, 'whenMissing'>,
+): Steps<ReadonlyMap<string, number>> {
+  const filled = new Map(used)
+  for (const pod of ratio < 1 ? missing : []) {
+    yield
+    filled.set(pod, whenMissing(pod))
+  }
+  for (const pod of ratio > 1 ? [...missing, ...unready] : []) {
+    yield
+    filled.set(pod, 0)
+  }
+  return filled
+}
+
 /**
  * Pods whose usage is not known do not turn the direction: they are taken to use much where replicas would be removed, and
  * nothing where replicas would be added.
@@ -198,15 +216,7 @@ function* proposed(
   if (!growsWithUnready && missing.length === 0) {
     return result(isNear(ratio) ? current : Math.ceil(ratio * readyCount))
   }
-  const filled = new Map(used)
-  for (const pod of ratio < 1 ? missing : []) {
-    yield
-    filled.set(pod, whenMissing(pod))
-  }
-  for (const pod of ratio > 1 ? [...missing, ...unready] : []) {
-    yield
-    filled.set(pod, 0)
-  }
+  const filled = yield* withGuesses(used, ratio, { unready, missing, whenMissing })
   const second = yield* ratioOf(filled)
   if (!second.ok) return second
   const shrinks = second.ratio < 1

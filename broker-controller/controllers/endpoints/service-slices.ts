@@ -19,7 +19,7 @@ import {
   podTargetRef,
   targetPortsReader,
 } from './pod-endpoints.ts'
-import { packEndpoints, portsKey, type SlicePorts, type StoredSlice } from './slice-packing.ts'
+import { type Packing, packEndpoints, portsKey, type SlicePorts, type StoredSlice } from './slice-packing.ts'
 
 export const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
 export const serviceNameLabel = 'kubernetes.io/service-name'
@@ -81,41 +81,52 @@ async function familyChanges(
   slices: readonly StoredSlice[],
   groups: Groups,
 ): Promise<SliceChanges> {
-  const create: EndpointSlice[] = []
-  const update: EndpointSlice[] = []
-  const remove: StoredSlice[] = []
   const labels = sliceLabels(service)
-  const relabelled = (slice: StoredSlice, endpoints: readonly Endpoint[]): EndpointSlice => ({
-    ...slice,
-    endpoints,
-    metadata: { ...slice.metadata, labels },
-  })
   const byPorts = new Map<string, StoredSlice[]>()
+  const unused: StoredSlice[] = []
   await eachInTurns(slices, (slice) => {
     const key = portsKey(slice.ports)
     const known = byPorts.get(key)
-    if (!groups.has(key)) remove.push(slice)
+    if (!groups.has(key)) unused.push(slice)
     else if (known === undefined) byPorts.set(key, [slice])
     else known.push(slice)
   })
+  const parts: SliceChanges[] = []
   for (const [key, { ports, endpoints }] of groups) {
     const present = byPorts.get(key) ?? []
     const packing = await finishedInTurns(packEndpoints(present, endpoints))
-    for (const slice of present) {
-      const next = packing.update.get(slice.metadata.name)
-      if (packing.remove.includes(slice.metadata.name)) remove.push(slice)
-      else if (next !== undefined || !equalJSON(slice.metadata.labels ?? {}, labels)) {
-        update.push(relabelled(slice, next ?? slice.endpoints ?? []))
-      }
-    }
-    create.push(...packing.create.map((some) => newSlice(service, family, ports, some)))
+    const create = packing.create.map((some) => newSlice(service, family, ports, some))
+    parts.push({ create, ...changesOf(present, packing, labels) })
   }
+  const create = parts.flatMap((part) => part.create)
+  const update = parts.flatMap((part) => part.update)
+  const remove = [...unused, ...parts.flatMap((part) => part.remove)]
   if (create.length > 0 || remove.length < slices.length) return { create, update, remove }
   // Without endpoints one empty slice remains: clients see that the Service has none.
   const empty = newSlice(service, family, [], [])
   const [only, ...more] = slices
   const isThere = only !== undefined && more.length === 0 && isSame(only, empty)
   return isThere ? { create: [], update: [], remove: [] } : { create: [empty], update, remove }
+}
+
+/** What becomes of the slices of one group of endpoints. */
+function changesOf(
+  present: readonly StoredSlice[],
+  packing: Packing,
+  labels: ReturnType<typeof sliceLabels>,
+): Pick<SliceChanges, 'update' | 'remove'> {
+  const update: EndpointSlice[] = []
+  const remove: StoredSlice[] = []
+  for (const slice of present) {
+    const { name } = slice.metadata
+    const next = packing.update.get(name)
+    if (packing.remove.includes(name)) remove.push(slice)
+    else if (next !== undefined || !equalJSON(slice.metadata.labels ?? {}, labels)) {
+      const metadata = { ...slice.metadata, labels }
+      update.push({ ...slice, endpoints: next ?? slice.endpoints ?? [], metadata })
+    }
+  }
+  return { update, remove }
 }
 
 function isSame(slice: StoredSlice, { metadata }: EndpointSlice): boolean {
