@@ -7,7 +7,7 @@ import { randomSource } from '../world/random-source.ts'
 import { type SimulatedTime, simulatedTime } from '../world/simulated-time.ts'
 import type { StoreContents } from '../world/store-file.ts'
 import { openWorld, type World } from '../world/world.ts'
-import { type FleetView, fleetView } from './fleet-view.ts'
+import { type ForecastView, fleetView } from './fleet-view.ts'
 import type { PlacedObject } from './manifests.ts'
 import { type Outlook, type OutlookCounter, outlookCounter, type Sight } from './outlook.ts'
 import { forecastPerson, type Person } from './person.ts'
@@ -21,12 +21,16 @@ export type ForecastSettings = {
   /** What the store has at the beginning, and when that was. */
   readonly backup: { readonly contents: StoreContents; readonly madeMs: number } | undefined
   /** Called with each simulated minute. */
-  readonly progress: (progress: Progress) => void
+  readonly progress: (progress: ForecastProgress) => void
   readonly signal: AbortSignal
 }
 
 /** `of`: how long the part takes, or at most. */
-export type Progress = { readonly part: 'the fleet starts' | 'the story'; readonly minute: number; readonly of: number }
+export type ForecastProgress = {
+  readonly part: 'the fleet starts' | 'the story'
+  readonly minute: number
+  readonly of: number
+}
 
 export type Forecast = Outlook & {
   readonly seed: number
@@ -115,7 +119,7 @@ function passing(time: SimulatedTime, crashes: readonly string[], signal: AbortS
 
 type Starting = {
   readonly world: World
-  readonly view: FleetView
+  readonly view: ForecastView
   readonly person: Person
   readonly objects: readonly PlacedObject[]
   readonly pass: Pass
@@ -147,14 +151,14 @@ async function started({ world, view, person, objects, pass, progress }: Startin
   return leftOut
 }
 
-function sightOf(view: FleetView): Sight {
+function sightOf(view: ForecastView): Sight {
   return { workloads: view.workloads, pods: view.podsByMachine(), problemsOf: view.problemsOf }
 }
 
 const initSeconds = 2
 
 /** Containers serve, but those that are to complete: of pods that are not started again, and most init containers. */
-function programsOf({ containers }: SimulationPlan, view: FleetView) {
+function programsOf({ containers }: SimulationPlan, view: ForecastView) {
   const { pull, start, stop, work } = containers
   const workSeconds = ({ podUID, containerName }: ContainerIdentity) => {
     const { initContainers = [], restartPolicy = 'Always' } = view.podOf(podUID)?.spec ?? {}

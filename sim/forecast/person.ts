@@ -12,11 +12,11 @@ import { isOfOtherPrograms } from './other-programs.ts'
 
 export interface Person {
   /** Creates the objects, and their namespaces. */
-  apply(objects: readonly PlacedObject[]): Promise<Applied>
+  apply(objects: readonly PlacedObject[]): Promise<AppliedManifests>
   drain(machine: string, signal: AbortSignal): Promise<void>
 }
 
-export type Applied = {
+export type AppliedManifests = {
   /** Kinds that were left out. */
   readonly leftOut: readonly string[]
   /** Why the API does not accept an object. */

@@ -6,7 +6,7 @@ import { backedUpObjects, readBackup } from '../../broker-controller/store/sqlit
 import { storyOf } from '../../daemon/log.ts'
 import { ConfigurationError } from '../../daemon/process/configuration-file.ts'
 import { type BackupFleet, fleetOfBackup } from './backup-fleet.ts'
-import { type Progress, RefusedObjectsError, runForecast } from './forecast.ts'
+import { type ForecastProgress, RefusedObjectsError, runForecast } from './forecast.ts'
 import { forecastJSON, forecastText } from './forecast-text.ts'
 import { madeObject, referencesIn } from './made-references.ts'
 import { type PlacedObject, readManifests } from './manifests.ts'
@@ -77,7 +77,7 @@ function withReferences(placed: readonly PlacedObject[], fleet: BackupFleet | un
 }
 
 /** A line for some seconds of work at most. */
-function progressPrinter(stderr: (text: string) => void, nowMs: () => number): (progress: Progress) => void {
+function progressPrinter(stderr: (text: string) => void, nowMs: () => number): (progress: ForecastProgress) => void {
   let lastMs = nowMs()
   return ({ part, minute, of }) => {
     if (nowMs() - lastMs < progressEveryMs) return
