@@ -19,8 +19,10 @@ export interface ServicePods {
 
 type Selecting = {
   readonly selector: Labels
-  /** Its pairs, read once: there may be very many. */
+  /** Its pairs, in the order of their names; read once, as there may be very many. */
   readonly pairs: Pairs
+  /** With its namespace. */
+  readonly text: string
   readonly pods: Map<string, StoredPod>
   /** The keys of the Services that have this selector. */
   readonly services: Set<string>
@@ -41,8 +43,8 @@ export function servicePods(): ServicePods {
     byService.delete(key)
     known?.services.delete(key)
     if (known === undefined || known.services.size > 0) return
-    bySelector.delete(selectorText(namespace, known.selector))
-    const at = labelText(namespace, firstOf(known.selector))
+    bySelector.delete(known.text)
+    const at = labelText(namespace, firstOf(known.pairs))
     const near = byLabel.get(at)
     near?.delete(known)
     if (near?.size === 0) byLabel.delete(at)
@@ -54,15 +56,14 @@ export function servicePods(): ServicePods {
     if (pods.size === 0) podsIn.delete(namespace)
     else podsIn.set(namespace, pods)
   }
-  const added = (namespace: string, selector: Labels): Selecting => {
+  const added = (namespace: string, selector: Labels, pairs: Pairs, text: string): Selecting => {
     const pods = new Map<string, StoredPod>()
-    const pairs = Object.entries(selector)
     for (const [podKey, pod] of podsIn.get(namespace) ?? []) {
       if (selects(pairs, pod.metadata.labels)) pods.set(podKey, pod)
     }
-    const selecting: Selecting = { selector, pairs, pods, services: new Set() }
-    bySelector.set(selectorText(namespace, selector), selecting)
-    const at = labelText(namespace, firstOf(selector))
+    const selecting: Selecting = { selector, pairs, text, pods, services: new Set() }
+    bySelector.set(text, selecting)
+    const at = labelText(namespace, firstOf(pairs))
     byLabel.set(at, (byLabel.get(at) ?? new Set()).add(selecting))
     return selecting
   }
@@ -76,7 +77,9 @@ export function servicePods(): ServicePods {
       if (known !== undefined && selector !== undefined && isSame(known.selector, selector)) return
       drop(namespace, key)
       if (selector === undefined) return
-      const selecting = bySelector.get(selectorText(namespace, selector)) ?? added(namespace, selector)
+      const pairs = pairsOf(selector)
+      const text = JSON.stringify([namespace, ...pairs])
+      const selecting = bySelector.get(text) ?? added(namespace, selector, pairs, text)
       selecting.services.add(key)
       byService.set(key, selecting)
     },
@@ -113,14 +116,16 @@ function isSame(one: Labels, other: Labels): boolean {
   return Object.keys(one).length === Object.keys(other).length && selects(Object.entries(one), other)
 }
 
-/** First pair of a selector, which is not empty, in the order of names. */
-function firstOf(selector: Labels): readonly [string, string] {
-  const [first = ['', '']] = Object.entries(selector).sort()
-  return [first[0] ?? '', first[1] ?? '']
+/** In the order of their names. */
+function pairsOf(selector: Labels): Pairs {
+  return Object.keys(selector)
+    .sort()
+    .map((name) => [name, selector[name] ?? ''])
 }
 
-function selectorText(namespace: string, selector: Labels): string {
-  return JSON.stringify([namespace, ...Object.entries(selector).sort()])
+/** The first pair of a selector, which is not empty. */
+function firstOf([first = ['', '']]: Pairs): readonly [string, string] {
+  return first
 }
 
 function labelText(namespace: string, [name, value]: readonly [string, string]): string {
