@@ -50,11 +50,18 @@ export function mergeIntervals(one: Intervals, other: Intervals): Intervals {
 
 /** In any order, also repeated. */
 export function intervalsOf(indexes: Iterable<number>): Intervals {
-  const ordered = [...new Set(indexes)].sort((a, b) => a - b)
-  return mergeIntervals(
-    [],
-    ordered.map((index) => ({ first: index, last: index })),
-  )
+  const result: IndexInterval[] = []
+  let current: IndexInterval | undefined
+  // Numbers of a typed array are sorted without a function for each comparison.
+  for (const index of Float64Array.from(indexes).sort()) {
+    if (current !== undefined && index <= current.last + 1) current = { first: current.first, last: index }
+    else {
+      if (current !== undefined) result.push(current)
+      current = { first: index, last: index }
+    }
+  }
+  if (current !== undefined) result.push(current)
+  return result
 }
 
 /** How many indexes these are. */

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { aPod, type PodOverrides } from '../../../api/testing/builders.ts'
-import { deletionCostAnnotation, firstInDeletionOrder, inDeletionOrder } from './deletion-order.ts'
+import { finished } from '../../../daemon/watchdog/steps.ts'
+import { deletionCostAnnotation, firstToDelete } from './deletion-order.ts'
 
 const nowMs = Date.parse('2026-01-02T00:00:00Z')
 const running = (name: string, over: PodOverrides = {}, readySince = '2026-01-01T00:00:00Z') =>
@@ -12,7 +13,7 @@ const running = (name: string, over: PodOverrides = {}, readySince = '2026-01-01
     ...over,
   })
 const order = (pods: readonly ReturnType<typeof aPod>[], related = pods) =>
-  inDeletionOrder(pods, related, nowMs).map(({ metadata }) => metadata.name)
+  finished(firstToDelete(pods, related, { count: pods.length, nowMs })).map(({ metadata }) => metadata.name)
 
 test('what serves least is deleted first', async (t) => {
   const pods = [
@@ -107,16 +108,16 @@ test('of very many pods the same ones go first', async (t) => {
     const cost = String((index * 7919) % 1000)
     return running(`p-${index}`, { nodeName: `pi-${index % 7}`, annotations: { [deletionCostAnnotation]: cost } })
   })
-  const first = await firstInDeletionOrder(many, many, { count: 600, nowMs })
-  t.same(first, inDeletionOrder(many, many, nowMs).slice(0, 600))
-  t.same(await firstInDeletionOrder(many, [], { count: 0, nowMs }), [])
+  const first = (count: number) => finished(firstToDelete(many, many, { count, nowMs }))
+  t.same(first(600), first(many.length).slice(0, 600))
+  t.same(first(0), [])
 })
 
 test('a node with many pods of the same Deployment loses one first, also where they are of another ReplicaSet', async (t) => {
   const on = (name: string, nodeName: string) => running(name, { nodeName })
   const own = [on('a', 'pi-1'), on('b', 'pi-2')]
-  const first = async (related: ReturnType<typeof on>) =>
-    (await firstInDeletionOrder(own, [...own, related], { count: 1, nowMs })).map(({ metadata }) => metadata.name)
-  t.same(await first(on('other', 'pi-1')), ['a'])
-  t.same(await first(on('other', 'pi-2')), ['b'])
+  const first = (related: ReturnType<typeof on>) =>
+    finished(firstToDelete(own, [...own, related], { count: 1, nowMs })).map(({ metadata }) => metadata.name)
+  t.same(first(on('other', 'pi-1')), ['a'])
+  t.same(first(on('other', 'pi-2')), ['b'])
 })

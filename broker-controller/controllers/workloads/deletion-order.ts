@@ -1,7 +1,7 @@
 /** Which pods of a workload are deleted first (ActivePodsWithRanks in pkg/controller/controller_utils.go). */
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { eachInTurns, yieldTurn } from '../../../daemon/limits/turn-limit.ts'
+import type { Steps } from '../../../daemon/watchdog/steps.ts'
 import { isActivePod, isReadyPod } from './pod-readiness.ts'
 
 export const deletionCostAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
@@ -23,29 +23,24 @@ type Ranked = {
 }
 
 /**
- * The pods, those to be deleted first at the front: unbound, then pending, not ready, with a low deletion cost, with many related
- * pods on their node, ready for a short time, with many restarts, young. Times count by their magnitude (KEP-2185). `related`: all
- * pods of the same purpose, as those of the other ReplicaSets of a Deployment.
+ * The first `count` of the pods in the order of their deletion: unbound, then pending, not ready, with a low deletion cost, with many
+ * related pods on their node, ready for a short time, with many restarts, young. Times count by their magnitude (KEP-2185). `related`:
+ * all pods of the same purpose, as those of the other ReplicaSets of a Deployment. In steps: there may be very many.
  */
-export function inDeletionOrder<P extends Pod>(pods: readonly P[], related: Iterable<Pod>, nowMs: number): P[] {
-  const onNode: Counts = new Map()
-  for (const pod of related) countOnNode(onNode, pod)
-  return ranked(pods, onNode)
-    .sort((a, b) => compareRanks(a.rank, b.rank, nowMs))
-    .map(({ pod }) => pod)
-}
-
-/** The first `count` of them. Many pods take several turns of the event loop. */
-export async function firstInDeletionOrder<P extends Pod>(
+export function* firstToDelete<P extends Pod>(
   pods: readonly P[],
   related: Iterable<Pod>,
   { count, nowMs }: { readonly count: number; readonly nowMs: number },
-): Promise<readonly P[]> {
+): Steps<readonly P[]> {
+  if (count <= 0) return []
   const onNode: Counts = new Map()
-  await eachInTurns(related, (pod) => countOnNode(onNode, pod))
+  for (const pod of related) {
+    yield
+    countOnNode(onNode, pod)
+  }
   let first: readonly RankedPod<P>[] = []
   for (let at = 0; at < pods.length; at += rankedAtOnce) {
-    await yieldTurn()
+    yield
     const more = ranked(pods.slice(at, at + rankedAtOnce), onNode)
     first = [...first, ...more].sort((a, b) => compareRanks(a.rank, b.rank, nowMs)).slice(0, count)
   }

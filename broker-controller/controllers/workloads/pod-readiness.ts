@@ -2,6 +2,7 @@
 import { hasEndedForGood } from '../../../api/node/node-shutdown.ts'
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
+import type { Steps } from '../../../daemon/watchdog/steps.ts'
 
 /** Neither ended nor being deleted. A pod waits for its machine that announced its return, and is not replaced. */
 export function isActivePod(pod: Pod): boolean {
@@ -26,10 +27,19 @@ export function isAvailablePod(pod: Pod, minReadySeconds: number, nowMs: number)
   return atMs !== undefined && atMs < nowMs
 }
 
-/** Until when the next of the pods that are ready is not available; undefined: all of those are, or none is ready. */
-export function nextAvailableMs(pods: Iterable<Pod>, minReadySeconds: number, nowMs: number): number | undefined {
+/**
+ * Until when the next of the pods that are ready is not available; undefined: all of those are, or none is ready. In steps: there may be
+ * very many.
+ */
+export function* nextAvailableMs(
+  pods: Iterable<Pod>,
+  minReadySeconds: number,
+  nowMs: number,
+): Steps<number | undefined> {
   let next: number | undefined
+  if (minReadySeconds === 0) return next
   for (const pod of pods) {
+    yield
     const atMs = availableAtMs(pod, minReadySeconds)
     if (atMs !== undefined && atMs >= nowMs && (next === undefined || atMs < next)) next = atMs
   }

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
+import { finished } from '../../../daemon/watchdog/steps.ts'
 import { workloadWorld } from '../../testing/workload-world.ts'
 import { claimStep } from './controller-ref.ts'
 import { podControl } from './pod-control.ts'
@@ -55,8 +56,8 @@ test('a pod is available when it has been ready for longer than minReadySeconds'
   t.notOk(isAvailablePod(ready, 10, at('2026-01-01T00:00:10Z')))
   t.ok(isAvailablePod(ready, 10, at('2026-01-01T00:00:11Z')))
   t.notOk(isAvailablePod(aPod(), 0, at('2026-01-01T00:00:10Z')))
-  t.equal(nextAvailableMs([aPod(), ready], 10, at('2026-01-01T00:00:03Z')), at('2026-01-01T00:00:10Z'))
-  t.equal(nextAvailableMs([aPod(), ready], 10, at('2026-01-01T00:00:11Z')), undefined)
+  t.equal(finished(nextAvailableMs([aPod(), ready], 10, at('2026-01-01T00:00:03Z'))), at('2026-01-01T00:00:10Z'))
+  t.equal(finished(nextAvailableMs([aPod(), ready], 10, at('2026-01-01T00:00:11Z'))), undefined)
 })
 
 test('pods of a template are admitted like those of a client, and named after their owner', async (t) => {

@@ -6,7 +6,7 @@ import type { Pod } from '../../../../api/pod.ts'
 import { type DaemonSet, templateGenerationAnnotation } from '../../../../api/workloads/daemon-set.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import { inParallel } from '../../../../daemon/in-parallel.ts'
-import { eachInTurns } from '../../../../daemon/limits/turn-limit.ts'
+import { eachInTurns, finishedInTurns, yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
 import { type Loop, runLoops } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { type Informer, informer } from '../../../store/informer.ts'
@@ -139,12 +139,17 @@ function visitWith(daemons: Daemons, selects: ReturnType<typeof selecting<Stored
     const now = [...pods.ofController(set)]
     await writeStatus(daemons, set, { own: now, hash, collisionCount: revision.collisionCount })
     if (failure !== undefined) throw failure.error
-    return requeueOf(daemons, set, now)
+    return await requeueOf(daemons, set, now)
   }
 
-  function requeueOf({ failures }: Daemons, set: StoredDaemonSet, own: readonly StoredPod[]): Reconciled {
+  async function requeueOf(
+    { failures }: Daemons,
+    set: StoredDaemonSet,
+    own: readonly StoredPod[],
+  ): Promise<Reconciled> {
     const nowMs = clock.wallMs()
-    const availableMs = nextAvailableMs(own, set.spec.minReadySeconds ?? 0, nowMs)
+    const availableMs = await finishedInTurns(nextAvailableMs(own, set.spec.minReadySeconds ?? 0, nowMs))
+    await yieldTurn()
     const waits = own
       .filter(
         (pod) => pod.status?.phase === 'Failed' && hasEndedForGood(pod) && pod.metadata.deletionTimestamp === undefined,
@@ -167,10 +172,12 @@ async function act(
 ): Promise<void> {
   const nodes = await nodesOf(daemons, set, own)
   const facts = factsOf(daemons, set, hash)
+  await yieldTurn()
   const plan = planDaemons(nodes, facts)
   const gone = await deletableOf(daemons, control, set, plan.ended)
   const steps = { create: plan.create, delete: [...plan.delete, ...gone] }
   const isQuiet = steps.create.length + steps.delete.length === 0
+  await yieldTurn()
   await write(control, set, isQuiet ? planDaemonUpdate(nodes, set.spec.updateStrategy, facts) : steps, hash)
 }
 
@@ -302,6 +309,7 @@ async function writeStatus(
   const { name, namespace = '', uid, generation } = set.metadata
   const nodes = await nodesOf(daemons, set, own)
   const facts = factsOf(daemons, set, hash)
+  await yieldTurn()
   // Conditions are written by others: those that the store has stay.
   const statusAfter = ({ status }: StoredDaemonSet) =>
     daemonStatus(nodes, facts, { status, generation }, collisionCount)

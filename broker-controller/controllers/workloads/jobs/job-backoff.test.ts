@@ -1,28 +1,21 @@
 import { test } from 'tap'
-import { aPod } from '../../../../api/testing/builders.ts'
 import { backoffLeftMs, nextBackoff } from './job-backoff.ts'
 
 const born = Date.parse('2026-01-01T00:00:00Z')
-/** Ended this many seconds after midnight. */
-const ended = (second: number) => {
-  const finishedAt = new Date(born + second * 1000).toISOString()
-  const container = { name: 'main', ready: false, restartCount: 0, image: '', imageID: '' }
-  return aPod({ status: { containerStatuses: [{ ...container, state: { terminated: { exitCode: 1, finishedAt } } }] } })
-}
 const at = (second: number) => born + second * 1000
 
 test('failures in a row are counted, and the last of them is when the wait begins', async (t) => {
-  const once = nextBackoff({ failures: 0 }, [], [ended(5)])
+  const once = nextBackoff({ failures: 0 }, [], [at(5)])
   t.same(once, { failures: 1, lastFailureMs: at(5) })
-  t.same(nextBackoff(once, [], [ended(9), ended(7)]), { failures: 3, lastFailureMs: at(9) })
+  t.same(nextBackoff(once, [], [at(9), at(7)]), { failures: 3, lastFailureMs: at(9) })
   t.same(nextBackoff(once, [], []), once)
 })
 
 test('a success ends the row; what failed after it begins another', async (t) => {
   const row = { failures: 4, lastFailureMs: at(5) }
-  t.same(nextBackoff(row, [ended(6)], []), { failures: 0 })
-  t.same(nextBackoff(row, [ended(6)], [ended(5), ended(6)]), { failures: 0 })
-  t.same(nextBackoff(row, [ended(6), ended(3)], [ended(5), ended(8), ended(7)]), { failures: 2, lastFailureMs: at(8) })
+  t.same(nextBackoff(row, [at(6)], []), { failures: 0 })
+  t.same(nextBackoff(row, [at(6)], [at(5), at(6)]), { failures: 0 })
+  t.same(nextBackoff(row, [at(6), at(3)], [at(5), at(8), at(7)]), { failures: 2, lastFailureMs: at(8) })
 })
 
 test('the wait doubles from ten seconds to ten minutes', async (t) => {

@@ -1,21 +1,21 @@
 /** How long a Job waits before it replaces failed pods (pkg/controller/job/backoff_utils.go). */
-import type { Pod } from '../../../../api/pod.ts'
-import { finishedAtMs } from './job-pods.ts'
-
 /** Failures in a row. Kept in memory only, as in Kubernetes: after a restart of the controller the row begins again. */
 export type BackoffRecord = { readonly failures: number; readonly lastFailureMs?: number }
 
 const firstMs = 10_000
 const longestMs = 10 * 60_000
 
-/** With the pods that have ended since: a success ends the row, and only failures after it count. */
-export function nextBackoff(record: BackoffRecord, succeeded: readonly Pod[], failed: readonly Pod[]): BackoffRecord {
-  const failures = failed.map(finishedAtMs)
-  if (succeeded.length === 0) {
+/** With the times at which pods have ended since: a success ends the row, and only failures after it count. */
+export function nextBackoff(
+  record: BackoffRecord,
+  successes: readonly number[],
+  failures: readonly number[],
+): BackoffRecord {
+  if (successes.length === 0) {
     if (failures.length === 0) return record
     return { failures: record.failures + failures.length, lastFailureMs: latest(failures) }
   }
-  const lastSuccessMs = latest(succeeded.map(finishedAtMs))
+  const lastSuccessMs = latest(successes)
   const later = failures.filter((ms) => ms > lastSuccessMs)
   return later.length === 0 ? { failures: 0 } : { failures: later.length, lastFailureMs: latest(later) }
 }

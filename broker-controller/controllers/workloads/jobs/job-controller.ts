@@ -4,7 +4,7 @@ import { isApiError } from '../../../../api/api-error.ts'
 import { finishedConditionOf, type JobStatus, jobNames } from '../../../../api/batch/job.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import { inParallel } from '../../../../daemon/in-parallel.ts'
-import { yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
+import { finishedInTurns, yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
 import { type Loop, runLoops } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import type { StoredPod } from '../../../store/store.ts'
@@ -44,7 +44,7 @@ export function jobController(needs: JobControllerNeeds, pods: OwnedObjects<'pod
     if (!isOurs(job)) return undefined
     if (finishedConditionOf(job) !== undefined) {
       backoffs.drop(job)
-      orphans.check(found)
+      await orphans.check(found)
       return undefined
     }
     const select = selects(job)
@@ -70,7 +70,7 @@ export function jobController(needs: JobControllerNeeds, pods: OwnedObjects<'pod
     reconcile,
     removed: (job) => {
       backoffs.drop(job)
-      orphans.check(pods.ofController(job))
+      void orphans.check(pods.ofController(job))
     },
   })
   return { name: 'job', run: (signal) => runLoops([loop, orphans], signal, log) }
@@ -89,7 +89,7 @@ type Visited = {
 async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly StoredPod[]): Promise<Visited> {
   const { clock, control, backoffs, workloadMetrics } = needs
   const nowMs = clock.wallMs()
-  const view = jobView(job, pods, backoffs.of(job))
+  const view = await finishedInTurns(jobView(job, pods, backoffs.of(job)))
   const begun = startedStatus(job, nowMs)
   const sinceMs = activeSinceMs(job, begun, nowMs)
   const end = endOf(view, sinceMs, nowMs)
@@ -102,7 +102,8 @@ async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly Stored
   }
   await yieldTurn()
   const suspension = end === undefined && outcome.end === undefined ? suspensionOf(job, begun, nowMs) : undefined
-  const tracking = trackPods(view, { ...outcome, status: suspension?.status ?? begun }, nowMs)
+  const ended = { ...outcome, status: suspension?.status ?? begun }
+  const tracking = await finishedInTurns(trackPods(view, ended, nowMs))
 
   const written = await writeStatus(needs, job, tracking.status)
   backoffs.set(job, view.backoff)
@@ -138,7 +139,8 @@ async function stop({ control }: VisitNeeds, view: JobView): Promise<Done> {
 async function manage(needs: VisitNeeds, view: JobView, nowMs: number): Promise<Done> {
   const { job, active, ready, terminating } = view
   const same = { active: active.length, ready, terminating }
-  const plan: JobPodPlan = job.metadata.deletionTimestamp === undefined ? planPods(view, nowMs) : { step: 'none' }
+  const isLeaving = job.metadata.deletionTimestamp !== undefined
+  const plan: JobPodPlan = isLeaving ? { step: 'none' } : await finishedInTurns(planPods(view, nowMs))
   switch (plan.step) {
     case 'none':
       return { ...same, action: 'tracking' }

@@ -1,28 +1,24 @@
 /** Whether a Job has ended, and why: the condition that ends it (syncJob in pkg/controller/job/job_controller.go). Pure. */
 import { type JobCondition, jobConditionOf } from '../../../../api/batch/job.ts'
 import { countCommon, countIndexes, parseIntervals } from '../../../../api/batch/job-indexes.ts'
-import type { StoredPod } from '../../../store/store.ts'
 import { failedFor, jobCondition } from './job-conditions.ts'
-import { isFailedPod } from './job-pods.ts'
 import { isSuspended } from './job-suspension.ts'
 import type { JobView, StoredJob } from './job-view.ts'
-import { failureVerdict } from './pod-failure-policy.ts'
 
 /**
  * The condition that ends the Job: `SuccessCriteriaMet`, `FailureTarget`, or `Failed` where an earlier visit has already
  * decided on the failure. undefined: it continues. `sinceMs`: since when it is active.
  */
 export function endOf(view: JobView, sinceMs: number | undefined, nowMs: number): JobCondition | undefined {
-  const { job, pods } = view
+  const { job, failing } = view
   const met = jobConditionOf(job, 'SuccessCriteriaMet')
   if (met?.status === 'True') return met
   const target = jobConditionOf(job, 'FailureTarget')
   if (target?.status === 'True') return failedFor(target, nowMs)
   const failure = (reason: string, message: string) =>
     jobCondition('FailureTarget', { status: 'True', reason, message }, nowMs)
-  const failing = failedByPolicy(job, pods)
   if (failing !== undefined) return failure('PodFailurePolicy', failing)
-  if (view.failed > (job.spec.backoffLimit ?? 6) || restartedTooOften(job, pods)) {
+  if (view.failed > (job.spec.backoffLimit ?? 6) || restartedTooOften(view)) {
     return failure('BackoffLimitExceeded', 'Job has reached the specified backoff limit')
   }
   if (deadlineLeftMs(job, sinceMs, nowMs) <= 0) {
@@ -38,25 +34,10 @@ export function deadlineLeftMs(job: StoredJob, sinceMs: number | undefined, nowM
   return sinceMs + activeDeadlineSeconds * 1000 - nowMs
 }
 
-function failedByPolicy(job: StoredJob, pods: readonly StoredPod[]): string | undefined {
-  const { podFailurePolicy } = job.spec
-  for (const pod of pods) {
-    const message = isFailedPod(pod, job) ? failureVerdict(podFailurePolicy, pod).message : undefined
-    if (message !== undefined) return message
-  }
-  return undefined
-}
-
 /** Containers that are restarted in place count as failures (pastBackoffLimitOnFailure). */
-function restartedTooOften({ spec }: StoredJob, pods: readonly StoredPod[]): boolean {
+function restartedTooOften({ job: { spec }, restarts }: JobView): boolean {
   if (spec.template.spec.restartPolicy !== 'OnFailure') return false
   const { backoffLimit = 6 } = spec
-  let restarts = 0
-  for (const { status = {} } of pods) {
-    if (status.phase !== 'Running' && status.phase !== 'Pending') continue
-    const containers = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
-    restarts += containers.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0)
-  }
   return backoffLimit === 0 ? restarts > 0 : restarts >= backoffLimit
 }
 

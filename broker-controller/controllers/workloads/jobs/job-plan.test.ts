@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import type { JobSpec, JobStatus } from '../../../../api/batch/job.ts'
+import { finished } from '../../../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../../../store/store.ts'
 import { aJobPod, aStoredJob, midnightMs } from '../../../testing/job-objects.ts'
 import type { BackoffRecord } from './job-backoff.ts'
@@ -9,7 +10,8 @@ import { jobView } from './job-view.ts'
 type Given = { readonly status?: JobStatus; readonly backoff?: BackoffRecord; readonly afterSeconds?: number }
 function plan(spec: Partial<JobSpec>, pods: readonly StoredPod[], given: Given = {}) {
   const { status, backoff = { failures: 0 }, afterSeconds = 0 } = given
-  const found = planPods(jobView(aStoredJob(spec, status), pods, backoff), midnightMs + afterSeconds * 1000)
+  const view = finished(jobView(aStoredJob(spec, status), pods, backoff))
+  const found = finished(planPods(view, midnightMs + afterSeconds * 1000))
   return found.step === 'delete' ? { delete: found.pods.map(({ metadata }) => metadata.name) } : found
 }
 const none = { step: 'none' }

@@ -1,8 +1,10 @@
 /** Which pods of a Job that continues are created or deleted (manageJob in pkg/controller/job/job_controller.go). Pure. */
 import { isIndexedJob } from '../../../../api/batch/job.ts'
 import { firstOthers, intervalsOf, mergeIntervals } from '../../../../api/batch/job-indexes.ts'
+import type { Steps } from '../../../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../../../store/store.ts'
-import { inDeletionOrder } from '../deletion-order.ts'
+import { firstToDelete } from '../deletion-order.ts'
+import { isActivePod } from '../pod-readiness.ts'
 import { backoffLeftMs } from './job-backoff.ts'
 import {
   completionIndexOf,
@@ -29,19 +31,19 @@ export type JobPodPlan =
 const mostAtOnce = 500
 
 /** Plan of a Job that has not ended. */
-export function planPods(view: JobView, nowMs: number): JobPodPlan {
+export function* planPods(view: JobView, nowMs: number): Steps<JobPodPlan> {
   const { job, active, terminating } = view
-  if (isSuspended(job)) return deletion(podsToRemove(view, active.length, nowMs))
+  if (isSuspended(job)) return deletion(yield* podsToRemove(view, active.length, nowMs))
   const wanted = wantedActive(view)
-  const excess = podsToRemove(view, Math.max(0, active.length - wanted), nowMs).slice(0, mostAtOnce)
-  if (excess.length > 0) return deletion(excess)
+  const excess = yield* podsToRemove(view, Math.max(0, active.length - wanted), nowMs)
+  if (excess.length > 0) return deletion(excess.slice(0, mostAtOnce))
   const missing = wanted - active.length - (replacesFailedOnly(job) ? terminating : 0)
   if (missing <= 0) return { step: 'none' }
   const leftMs = hasLimitPerIndex(job) ? 0 : backoffLeftMs(view.backoff, nowMs)
   if (leftMs > 0) return { step: 'wait', ms: leftMs }
   const count = Math.min(missing, mostAtOnce)
   if (!isIndexedJob(job.spec)) return { step: 'create', count }
-  return planIndexes(view, missingIndexes(view, count), nowMs)
+  return planIndexes(view, yield* missingIndexes(view, count), nowMs)
 }
 
 function deletion(pods: readonly StoredPod[]): JobPodPlan {
@@ -56,28 +58,28 @@ function wantedActive({ job, active, succeeded }: JobView): number {
 }
 
 /** Those whose index is wrong or taken by another pod, and `atLeast` pods in all (activePodsForRemoval). */
-function podsToRemove({ job, active }: JobView, atLeast: number, nowMs: number): readonly StoredPod[] {
-  // A Job of many thousands of pods would spend most of its visits on the order of pods that stay.
-  const first = (pods: readonly StoredPod[], count: number) =>
-    count <= 0 ? [] : inDeletionOrder(pods, [], nowMs).slice(0, count)
-  const removed = isIndexedJob(job.spec) ? podsWithoutPlace(job, active, first) : []
+function* podsToRemove({ job, active }: JobView, atLeast: number, nowMs: number): Steps<readonly StoredPod[]> {
+  const removed = isIndexedJob(job.spec) ? yield* podsWithoutPlace(job, active, nowMs) : []
   if (atLeast <= removed.length) return removed
   const gone = new Set(removed)
   const left = active.filter((pod) => !gone.has(pod))
-  return [...removed, ...first(left, atLeast - removed.length)]
+  return [...removed, ...(yield* firstToDelete(left, [], { count: atLeast - removed.length, nowMs }))]
 }
 
-type First = (pods: readonly StoredPod[], count: number) => readonly StoredPod[]
-
 /** Those whose index is wrong, and all but one of those that share an index. */
-function podsWithoutPlace(job: JobView['job'], active: readonly StoredPod[], first: First): StoredPod[] {
-  const wrong: StoredPod[] = []
+function* podsWithoutPlace(
+  job: JobView['job'],
+  active: readonly StoredPod[],
+  nowMs: number,
+): Steps<readonly StoredPod[]> {
+  const surplus: StoredPod[] = []
   const byIndex = new Map<number, StoredPod>()
   const shared = new Map<number, StoredPod[]>()
   for (const pod of active) {
+    yield
     const index = validIndexOf(pod, job)
     const present = index === undefined ? undefined : byIndex.get(index)
-    if (index === undefined) wrong.push(pod)
+    if (index === undefined) surplus.push(pod)
     else if (present === undefined) byIndex.set(index, pod)
     else {
       const pods = shared.get(index) ?? [present]
@@ -85,14 +87,25 @@ function podsWithoutPlace(job: JobView['job'], active: readonly StoredPod[], fir
       shared.set(index, pods)
     }
   }
-  return [...wrong, ...[...shared.values()].flatMap((pods) => first(pods, pods.length - 1))]
+  for (const pods of shared.values()) {
+    for (const pod of yield* firstToDelete(pods, [], { count: pods.length - 1, nowMs })) surplus.push(pod)
+  }
+  return surplus
 }
 
-function missingIndexes(view: JobView, count: number): readonly number[] {
-  const { job, pods, active, succeededIndexes, failedIndexes = [] } = view
-  const taken = [...active, ...(replacesFailedOnly(job) ? pods.filter(isTerminatingPod) : [])]
-  const running = intervalsOf(taken.flatMap((pod) => completionIndexOf(pod) ?? []))
+function* missingIndexes(view: JobView, count: number): Steps<readonly number[]> {
+  const { job, pods, succeededIndexes, failedIndexes = [] } = view
+  const taken: number[] = []
+  for (const pod of pods) {
+    yield
+    const isTaken = isActivePod(pod) || (replacesFailedOnly(job) && isTerminatingPod(pod))
+    const index = isTaken ? completionIndexOf(pod) : undefined
+    if (index !== undefined) taken.push(index)
+  }
+  const running = intervalsOf(taken)
+  yield
   const others = mergeIntervals(mergeIntervals(succeededIndexes, running), failedIndexes)
+  yield
   return firstOthers(others, count, job.spec.completions ?? 0)
 }
 

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import type { JobCondition, JobSpec, JobStatus } from '../../../../api/batch/job.ts'
+import { finished } from '../../../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../../../store/store.ts'
 import { aJobPod, aStoredJob, midnightMs, timeAt } from '../../../testing/job-objects.ts'
 import { finishedStatus, type Outcome, settleCounts, trackPods, writtenStatus } from './job-tracking.ts'
@@ -15,7 +16,8 @@ const counts = { active: 1, ready: 0, terminating: 0 }
 function track(pods: readonly StoredPod[], { spec, status, end, leaving }: Given = {}) {
   const job = aStoredJob(spec, status, leaving ? { deletionTimestamp: timeAt(0) } : {})
   const outcome: Outcome = { ...counts, status: status ?? {}, end }
-  const { release, ...tracking } = trackPods(jobView(job, pods, { failures: 0 }), outcome, midnightMs + 9000)
+  const view = finished(jobView(job, pods, { failures: 0 }))
+  const { release, ...tracking } = finished(trackPods(view, outcome, midnightMs + 9000))
   return { ...tracking, release: release.map(({ metadata }) => metadata.name) }
 }
 const condition = (type: string): JobCondition => ({ type, status: 'True', reason: 'Because', message: 'A sentence.' })

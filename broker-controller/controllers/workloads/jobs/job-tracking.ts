@@ -14,9 +14,10 @@ import {
   intervalsOf,
   mergeIntervals,
 } from '../../../../api/batch/job-indexes.ts'
+import { type Steps, sortedInSteps } from '../../../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../../../store/store.ts'
 import { failedFor, jobCondition, withCondition } from './job-conditions.ts'
-import { completionIndexOf, isFailedPod, isTracked, validIndexOf } from './job-pods.ts'
+import { completionIndexOf, isFailedPod, validIndexOf } from './job-pods.ts'
 import type { JobView } from './job-view.ts'
 import { failureVerdict } from './pod-failure-policy.ts'
 
@@ -47,12 +48,17 @@ export type Tracking = {
   readonly isPartial: boolean
 }
 
-export function trackPods(view: JobView, outcome: Outcome, nowMs: number): Tracking {
-  const { job, pods } = view
-  const held = new Set(pods.filter(isTracked).map(({ metadata }) => metadata.uid))
+/** In steps: a Job may have very many pods. */
+export function* trackPods(view: JobView, outcome: Outcome, nowMs: number): Steps<Tracking> {
+  const { job, tracked } = view
+  const held = new Set<string>()
+  for (const { metadata } of tracked) {
+    yield
+    held.add(metadata.uid)
+  }
   const { active, ready, terminating } = outcome
   const settled = settleCounts({ ...outcome.status, active, ready, terminating }, held)
-  const ended = endedPods(view, outcome.end)
+  const ended = yield* endedPods(view, outcome.end)
   const { succeeded = [], failed = [] } = settled.uncountedTerminatedPods ?? {}
   const uncounted = { succeeded: [...succeeded, ...ended.succeeded], failed: [...failed, ...ended.failed] }
   const counted: JobStatus = { ...settled, uncountedTerminatedPods: uncounted }
@@ -68,16 +74,15 @@ type EndedPods = {
   readonly isPartial: boolean
 }
 
-function endedPods(view: JobView, end: JobCondition | undefined): EndedPods {
-  const { job, pods } = view
+function* endedPods(view: JobView, end: JobCondition | undefined): Steps<EndedPods> {
+  const { job } = view
   const { succeeded: waiting = [], failed: waitingFailed = [] } = job.status?.uncountedTerminatedPods ?? {}
+  const noted: Noted = { succeeded: new Set(waiting), failed: new Set(waitingFailed) }
   const [release, succeeded, failed, indexes]: [StoredPod[], string[], string[], number[]] = [[], [], [], []]
-  const ordered = isIndexedJob(job.spec) ? byIndex(pods) : pods
-  for (const pod of ordered.filter(isTracked)) {
-    const hasFailed = isFailedPod(pod, job)
-    if (!mayRelease(view, pod, { end, hasFailed })) continue
+  for (const pod of yield* releasablePods(view, end)) {
+    yield
     release.push(pod)
-    const counted = countedAs(view, pod, { end, hasFailed })
+    const counted = countedAs(view, pod, { end, hasFailed: isFailedPod(pod, job) }, noted)
     if (counted?.as === 'index') indexes.push(counted.index)
     else if (counted !== undefined) (counted.as === 'failed' ? failed : succeeded).push(pod.metadata.uid)
     const count = waiting.length + waitingFailed.length + indexes.length + succeeded.length + failed.length
@@ -86,32 +91,39 @@ function endedPods(view: JobView, end: JobCondition | undefined): EndedPods {
   return { release, succeeded, failed, indexes, isPartial: false }
 }
 
+/** Those whose finalizer may go; of an indexed Job the lowest index first, and those without one before. */
+function* releasablePods(view: JobView, end: JobCondition | undefined): Steps<readonly StoredPod[]> {
+  const found: { readonly pod: StoredPod; readonly index: number }[] = []
+  for (const pod of view.tracked) {
+    yield
+    const mayGo = mayRelease(view, pod, { end, hasFailed: isFailedPod(pod, view.job) })
+    if (mayGo) found.push({ pod, index: completionIndexOf(pod) ?? -1 })
+  }
+  const ordered = isIndexedJob(view.job.spec) ? yield* sortedInSteps(found, (a, b) => a.index - b.index) : found
+  return ordered.map(({ pod }) => pod)
+}
+
 type Counted = { readonly as: 'succeeded' | 'failed' } | { readonly as: 'index'; readonly index: number }
 
 type PodEnd = { readonly end: JobCondition | undefined; readonly hasFailed: boolean }
+/** The uids that the status has already. */
+type Noted = { readonly succeeded: ReadonlySet<string>; readonly failed: ReadonlySet<string> }
 
 /** undefined: it is counted already, or it does not count. */
-function countedAs(view: JobView, pod: StoredPod, { end, hasFailed }: PodEnd): Counted | undefined {
+function countedAs(view: JobView, pod: StoredPod, { end, hasFailed }: PodEnd, noted: Noted): Counted | undefined {
   const { job } = view
-  const { failed: waitingFailed = [] } = job.status?.uncountedTerminatedPods ?? {}
-  const isKnown = waitingFailed.includes(pod.metadata.uid)
-  if (pod.status?.phase === 'Succeeded' && !isKnown) return countedSuccess(view, pod)
+  const isKnown = noted.failed.has(pod.metadata.uid)
+  if (pod.status?.phase === 'Succeeded' && !isKnown) return countedSuccess(view, pod, noted)
   const isFailure = hasFailed || (end !== undefined && end.type !== 'SuccessCriteriaMet')
   const hasNoPlace = isIndexedJob(job.spec) && validIndexOf(pod, job) === undefined
   if (!isFailure || isKnown || hasNoPlace) return undefined
   return failureVerdict(job.spec.podFailurePolicy, pod).counts ? { as: 'failed' } : undefined
 }
 
-function countedSuccess({ job, countedIndexes }: JobView, pod: StoredPod): Counted | undefined {
-  const { succeeded: waiting = [] } = job.status?.uncountedTerminatedPods ?? {}
-  if (!isIndexedJob(job.spec)) return waiting.includes(pod.metadata.uid) ? undefined : { as: 'succeeded' }
+function countedSuccess({ job, countedIndexes }: JobView, pod: StoredPod, noted: Noted): Counted | undefined {
+  if (!isIndexedJob(job.spec)) return noted.succeeded.has(pod.metadata.uid) ? undefined : { as: 'succeeded' }
   const index = validIndexOf(pod, job)
   return index === undefined || hasIndex(countedIndexes, index) ? undefined : { as: 'index', index }
-}
-
-/** Lowest index first; those without one before. */
-function byIndex(pods: readonly StoredPod[]): readonly StoredPod[] {
-  return [...pods].sort((a, b) => (completionIndexOf(a) ?? -1) - (completionIndexOf(b) ?? -1))
 }
 
 /** The failed pod of an index stays until its successor is there, which takes over its count of failures. */

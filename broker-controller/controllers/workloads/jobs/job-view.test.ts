@@ -1,12 +1,16 @@
 import { test } from 'tap'
 import type { JobSpec, JobStatus } from '../../../../api/batch/job.ts'
 import { formatIntervals } from '../../../../api/batch/job-indexes.ts'
+import { finished } from '../../../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../../../store/store.ts'
 import { aJobPod, aStoredJob, midnightMs } from '../../../testing/job-objects.ts'
+import { mostReadInStep } from '../../../testing/longest-step.ts'
+import { planPods } from './job-plan.ts'
+import { trackPods } from './job-tracking.ts'
 import { jobView } from './job-view.ts'
 
 const view = (pods: readonly StoredPod[], spec: Partial<JobSpec> = {}, status?: JobStatus) =>
-  jobView(aStoredJob(spec, status), pods, { failures: 0 })
+  finished(jobView(aStoredJob(spec, status), pods, { failures: 0 }))
 const indexed = (completions: number, more: Partial<JobSpec> = {}): Partial<JobSpec> => ({
   completionMode: 'Indexed',
   completions,
@@ -148,4 +152,23 @@ test('of several failed pods of an index the one with most failures is kept, or 
   t.same(kept(first, same), ['0: same'])
   t.same(kept(first, fewer), ['0: first'])
   t.same(kept(first, early), ['0: first'])
+})
+
+test('no step of a visit reads many pods, whatever the Job does with them', async (t) => {
+  const many = (exitCode?: number) =>
+    Array.from({ length: 4_000 }, (_, index) =>
+      aJobPod(`p-${index}`, { index, ...(exitCode !== undefined && { exitCode }) }),
+    )
+  const most = (pods: readonly StoredPod[], spec: Partial<JobSpec>) =>
+    mostReadInStep(pods, function* (found) {
+      const seen = yield* jobView(aStoredJob({ ...indexed(5_000), ...spec }), found, { failures: 0 })
+      yield* planPods(seen, midnightMs)
+      const outcome = { active: 0, ready: 0, terminating: 0, status: {}, end: undefined }
+      yield* trackPods(seen, outcome, midnightMs)
+    })
+  const bound = 2_000
+  t.ok(most(many(), {}) <= bound, 'it creates pods')
+  t.ok(most(many(), { parallelism: 1_000 }) <= bound, 'it deletes pods')
+  t.ok(most(many(0), {}) <= bound, 'they have succeeded')
+  t.ok(most(many(1), { backoffLimitPerIndex: 3 }) <= bound, 'they have failed')
 })

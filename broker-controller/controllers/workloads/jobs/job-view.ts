@@ -8,6 +8,7 @@ import {
   mergeIntervals,
   parseIntervals,
 } from '../../../../api/batch/job-indexes.ts'
+import type { Steps } from '../../../../daemon/watchdog/steps.ts'
 import type { StoredObject, StoredPod } from '../../../store/store.ts'
 import { isActivePod, isReadyPod } from '../pod-readiness.ts'
 import { type BackoffRecord, nextBackoff } from './job-backoff.ts'
@@ -28,9 +29,15 @@ export type StoredJob = StoredObject<'jobs'>
 export type JobView = {
   readonly job: StoredJob
   readonly pods: readonly StoredPod[]
+  /** Those that have its finalizer. */
+  readonly tracked: readonly StoredPod[]
   readonly active: readonly StoredPod[]
   readonly ready: number
   readonly terminating: number
+  /** How often containers of pods that have not ended were restarted. */
+  readonly restarts: number
+  /** Why the first of the pods that fail the Job by its policy does; undefined: none does. */
+  readonly failing: string | undefined
   /** With those that are not counted in the status yet. */
   readonly succeeded: number
   readonly failed: number
@@ -44,79 +51,126 @@ export type JobView = {
   readonly backoff: BackoffRecord
 }
 
-export function jobView(job: StoredJob, pods: readonly StoredPod[], backoff: BackoffRecord): JobView {
+/** In steps: a Job may have very many pods. */
+export function* jobView(job: StoredJob, pods: readonly StoredPod[], backoff: BackoffRecord): Steps<JobView> {
   const { spec, status = {} } = job
-  const active = pods.filter(isActivePod)
-  const { succeeded: waitingSucceeded = [], failed: waitingFailed = [] } = status.uncountedTerminatedPods ?? {}
+  const { tracked, ...found } = yield* foundPods(job, pods)
   const isIndexed = isIndexedJob(spec)
-  const tracked = pods.filter(isTracked)
-  const uncounted = isIndexed ? tracked.filter((pod) => validIndexOf(pod, job) !== undefined) : tracked
-  const newlySucceeded = uncounted.filter(
-    (pod) => pod.status?.phase === 'Succeeded' && !waitingSucceeded.includes(pod.metadata.uid),
-  )
-  const newlyFailed = uncounted.filter((pod) => isFailedPod(pod, job) && !waitingFailed.includes(pod.metadata.uid))
-  const counting = newlyFailed.filter((pod) => failureVerdict(spec.podFailurePolicy, pod).counts)
+  const { succeeded: waitingSucceeded = [], failed: waitingFailed = [] } = status.uncountedTerminatedPods ?? {}
+  const ended = yield* endedPods(job, tracked)
   const countedIndexes = isIndexed ? parseIntervals(status.completedIndexes ?? '', spec.completions ?? 0) : []
-  const succeededIndexes = isIndexed ? mergeIntervals(countedIndexes, succeededSince(job, tracked)) : []
-  const failedIndexes = hasLimitPerIndex(job) ? failedIndexesOf(job, tracked) : undefined
+  yield
+  const succeededIndexes = isIndexed ? mergeIntervals(countedIndexes, intervalsOf(ended.succeededIndexes)) : []
+  yield
+  const failedIndexes = hasLimitPerIndex(job) ? failedIndexesOf(job, ended.failedIndexes) : undefined
+  const over = failedIndexes && mergeIntervals(succeededIndexes, failedIndexes)
   return {
     job,
     pods,
-    active,
-    ready: active.filter(isReadyPod).length,
-    terminating: pods.filter(isTerminatingPod).length,
+    tracked,
+    ...found,
     succeeded: isIndexed
       ? countIndexes(succeededIndexes)
-      : (status.succeeded ?? 0) + newlySucceeded.length + waitingSucceeded.length,
-    failed: (status.failed ?? 0) + counting.length + waitingFailed.length,
+      : (status.succeeded ?? 0) + ended.newSuccesses.length + waitingSucceeded.length,
+    failed: (status.failed ?? 0) + ended.counting + waitingFailed.length,
     countedIndexes,
     succeededIndexes,
     failedIndexes,
-    keptForIndex:
-      failedIndexes === undefined
-        ? new Map()
-        : keptPods(job, tracked, active, mergeIntervals(succeededIndexes, failedIndexes)),
-    backoff: nextBackoff(backoff, newlySucceeded, newlyFailed),
+    keptForIndex: over === undefined ? new Map() : yield* keptPods(job, ended.failed, found.active, over),
+    backoff: nextBackoff(backoff, ended.newSuccesses, ended.newFailures),
   }
 }
 
-function succeededSince(job: StoredJob, tracked: readonly StoredPod[]): Intervals {
-  return indexesOf(
-    job,
-    tracked.filter(({ status }) => status?.phase === 'Succeeded'),
-  )
+type Found = Pick<JobView, 'active' | 'ready' | 'terminating' | 'tracked' | 'failing' | 'restarts'>
+
+function* foundPods(job: StoredJob, pods: readonly StoredPod[]): Steps<Found> {
+  const { podFailurePolicy } = job.spec
+  const active: StoredPod[] = []
+  const tracked: StoredPod[] = []
+  let [ready, terminating, restarts] = [0, 0, 0]
+  let failing: string | undefined
+  for (const pod of pods) {
+    yield
+    if (isActivePod(pod)) active.push(pod)
+    if (isActivePod(pod) && isReadyPod(pod)) ready++
+    if (isTerminatingPod(pod)) terminating++
+    if (isTracked(pod)) tracked.push(pod)
+    restarts += restartsOf(pod)
+    if (isFailedPod(pod, job)) failing ??= failureVerdict(podFailurePolicy, pod).message
+  }
+  return { active, ready, terminating, tracked, failing, restarts }
 }
 
-function failedIndexesOf(job: StoredJob, tracked: readonly StoredPod[]): Intervals {
-  const { spec, status } = job
-  const known = parseIntervals(status?.failedIndexes ?? '', spec.completions ?? 0)
-  const failed = tracked.filter((pod) => isIndexFailed(job, pod))
-  return mergeIntervals(known, indexesOf(job, failed))
+/** Only of one that has not ended. */
+function restartsOf({ status = {} }: StoredPod): number {
+  if (status.phase !== 'Running' && status.phase !== 'Pending') return 0
+  const containers = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
+  return containers.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0)
 }
 
-/** Those that the Job has. */
-function indexesOf(job: StoredJob, pods: readonly StoredPod[]): Intervals {
-  return intervalsOf(pods.flatMap((pod) => validIndexOf(pod, job) ?? []))
+type EndedPods = {
+  /** When each ended that the status does not have yet; of an indexed Job only those with an index of it. */
+  readonly newSuccesses: readonly number[]
+  readonly newFailures: readonly number[]
+  /** How many of these failures count. */
+  readonly counting: number
+  readonly failed: readonly StoredPod[]
+  readonly succeededIndexes: readonly number[]
+  readonly failedIndexes: readonly number[]
 }
 
-function isIndexFailed(job: StoredJob, pod: StoredPod): boolean {
-  if (!isFailedPod(pod, job)) return false
-  const { action, counts } = failureVerdict(job.spec.podFailurePolicy, pod)
-  return action === 'FailIndex' || (counts && indexFailuresOf(pod) >= (job.spec.backoffLimitPerIndex ?? 0))
+function* endedPods(job: StoredJob, tracked: readonly StoredPod[]): Steps<EndedPods> {
+  const isIndexed = isIndexedJob(job.spec)
+  const { succeeded, failed: noted } = job.status?.uncountedTerminatedPods ?? {}
+  const [known, knownFailed] = [new Set(succeeded), new Set(noted)]
+  const [newSuccesses, newFailures]: [number[], number[]] = [[], []]
+  const [succeededIndexes, failedIndexes]: [number[], number[]] = [[], []]
+  const failed: StoredPod[] = []
+  let counting = 0
+  for (const pod of tracked) {
+    yield
+    const hasFailed = isFailedPod(pod, job)
+    if (!hasFailed && pod.status?.phase !== 'Succeeded') continue
+    const index = validIndexOf(pod, job)
+    const { uid } = pod.metadata
+    const isNew = (index !== undefined || !isIndexed) && !(hasFailed ? knownFailed : known).has(uid)
+    if (isNew) (hasFailed ? newFailures : newSuccesses).push(finishedAtMs(pod))
+    if (!hasFailed) {
+      if (index !== undefined) succeededIndexes.push(index)
+      continue
+    }
+    failed.push(pod)
+    const { action, counts } = failureVerdict(job.spec.podFailurePolicy, pod)
+    if (isNew && counts) counting++
+    const isOver = counts && indexFailuresOf(pod) >= (job.spec.backoffLimitPerIndex ?? 0)
+    if (index !== undefined && (action === 'FailIndex' || isOver)) failedIndexes.push(index)
+  }
+  return { newSuccesses, newFailures, counting, failed, succeededIndexes, failedIndexes }
 }
 
-function keptPods(
+/** With those that failed since. */
+function failedIndexesOf({ spec, status }: StoredJob, since: readonly number[]): Intervals {
+  return mergeIntervals(parseIntervals(status?.failedIndexes ?? '', spec.completions ?? 0), intervalsOf(since))
+}
+
+function* keptPods(
   job: StoredJob,
-  tracked: readonly StoredPod[],
+  failed: readonly StoredPod[],
   active: readonly StoredPod[],
   ended: Intervals,
-): ReadonlyMap<number, StoredPod> {
-  const running = new Set(active.map((pod) => validIndexOf(pod, job)))
-  const failures = (pod: StoredPod) => indexFailuresOf(pod) + ignoredIndexFailuresOf(pod)
+): Steps<ReadonlyMap<number, StoredPod>> {
   const kept = new Map<number, StoredPod>()
-  for (const pod of tracked) {
+  if (failed.length === 0) return kept
+  const running = new Set<number | undefined>()
+  for (const pod of active) {
+    yield
+    running.add(validIndexOf(pod, job))
+  }
+  const failures = (pod: StoredPod) => indexFailuresOf(pod) + ignoredIndexFailuresOf(pod)
+  for (const pod of failed) {
+    yield
     const index = validIndexOf(pod, job)
-    if (index === undefined || !isFailedPod(pod, job) || hasIndex(ended, index) || running.has(index)) continue
+    if (index === undefined || hasIndex(ended, index) || running.has(index)) continue
     const other = kept.get(index)
     const isLater =
       other === undefined || (failures(other) <= failures(pod) && finishedAtMs(pod) >= finishedAtMs(other))

@@ -3,6 +3,7 @@ import { finishedConditionOf, jobNames } from '../../../../api/batch/job.ts'
 import { isFinished } from '../../../../api/pod/pod-deletion.ts'
 import type { Clock } from '../../../../daemon/clock.ts'
 import { runController } from '../../../../daemon/controller.ts'
+import { eachInTurns } from '../../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../../daemon/log.ts'
 import type { Loop } from '../../../../daemon/run.ts'
 import { workQueue } from '../../../../daemon/work-queue.ts'
@@ -20,22 +21,22 @@ export function releasePod(needs: RewriteNeeds, pod: StoredPod): Promise<void> {
 
 export type OrphanNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 
-/** `check`: of the pods of a Job that is gone. */
+/** `check`: the pods of a Job that is gone. Very many take several turns of the event loop. */
 export interface OrphanPods extends Loop {
-  check(pods: Iterable<StoredPod>): void
+  check(pods: Iterable<StoredPod>): Promise<void>
 }
 
 /** Loop: no Job takes the finalizer off these pods any more (syncOrphanPod in pkg/controller/job/job_controller.go). */
 export function orphanPods(needs: OrphanNeeds, pods: OwnedObjects<'pods'>): OrphanPods {
   const { store, clock, log } = needs
   const queue = workQueue(clock)
-  const check = (found: Iterable<StoredPod>) => {
-    for (const pod of found) if (isTracked(pod)) queue.add(keyText(pod.metadata))
+  const add = (pod: StoredPod) => {
+    if (isTracked(pod)) queue.add(keyText(pod.metadata))
   }
   pods.onChange((present) => {
     if (present === undefined || !isTracked(present)) return
     const mayBeLeft = present.metadata.deletionTimestamp !== undefined || isFinished(present)
-    if (mayBeLeft || controllerOf(present) === undefined) check([present])
+    if (mayBeLeft || controllerOf(present) === undefined) add(present)
   })
 
   const reconcile = async (key: string) => {
@@ -46,7 +47,7 @@ export function orphanPods(needs: OrphanNeeds, pods: OwnedObjects<'pods'>): Orph
   }
   return {
     name: 'job-orphan-pods',
-    check,
+    check: (found) => eachInTurns([...found], add),
     async run(signal) {
       await pods.listed
       if (!signal.aborted) await runController({ name: 'job-orphan-pods', reconcile }, queue, log, signal)

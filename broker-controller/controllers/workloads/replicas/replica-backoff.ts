@@ -13,7 +13,7 @@ const waits = { firstMs: 1_000, maxMs: 5 * 60_000 }
  * disk fail several times a second, and each one is an object in the store. Here as many failures as there are replicas are one
  * round; the first is free, and the wait doubles with each further one. Failed pods that are deleted no longer count.
  */
-export async function replacementWaitMs(failed: Iterable<Pod>, replicas: number, nowMs: number): Promise<number> {
+export async function replacementWaitMs(failed: readonly Pod[], replicas: number, nowMs: number): Promise<number> {
   let [count, newestMs] = [0, 0]
   await eachInTurns(failed, ({ metadata }) => {
     const createdMs = Date.parse(metadata.creationTimestamp ?? '')

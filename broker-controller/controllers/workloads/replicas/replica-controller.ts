@@ -7,14 +7,14 @@ import { rfc3339 } from '../../../../daemon/clock.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import { messageOf } from '../../../../daemon/errors.ts'
 import { inParallel } from '../../../../daemon/in-parallel.ts'
-import { yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
+import { eachInTurns, finishedInTurns, yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
 import type { Loop } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { rewrite } from '../../../store/rewrite.ts'
 import type { StoredObject, StoredPod } from '../../../store/store.ts'
 import { claimObjects } from '../claims.ts'
 import { controllerOf } from '../controller-ref.ts'
-import { firstInDeletionOrder } from '../deletion-order.ts'
+import { firstToDelete } from '../deletion-order.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
 import { ownerLoop } from '../owner-loop.ts'
 import { type PodControl, type PodControlNeeds, podControl } from '../pod-control.ts'
@@ -87,12 +87,17 @@ function replicaLoop<R extends ReplicaKind>(
   const reconcile = async (owner: Owner<R>, found: readonly StoredPod[]): Promise<Reconciled> => {
     const select = selects(owner)
     if (select === undefined) return undefined
-    const active = found.filter(isActivePod)
+    const active: StoredPod[] = []
+    const failed: StoredPod[] = []
+    await eachInTurns(found, (pod) => {
+      if (isActivePod(pod)) active.push(pod)
+      else if (hasEndedForGood(pod) && controllerOf(pod)?.uid === owner.metadata.uid) failed.push(pod)
+    })
     const claim = { owners: variant.owners, owner, dependents: pods.resource, selects: select }
     const own = await claimObjects(needs, claim, active)
     await yieldTurn()
     const isLeaving = owner.metadata.deletionTimestamp !== undefined
-    const present = { own, failed: failedOf(owner, found), nowMs: clock.wallMs() }
+    const present = { own, failed, nowMs: clock.wallMs() }
     const managed = isLeaving ? nothing : await manage(variant, owner, present, control)
     const { failure, isPartial, waitMs } = managed
     const minReadySeconds = owner.spec.minReadySeconds ?? 0
@@ -101,7 +106,8 @@ function replicaLoop<R extends ReplicaKind>(
     if (isPartial) return { requeueAfterMs: 1 }
     await yieldTurn()
     const nowMs = clock.wallMs()
-    const availableMs = (nextAvailableMs(own, minReadySeconds, nowMs) ?? Number.POSITIVE_INFINITY) - nowMs
+    const nextAtMs = await finishedInTurns(nextAvailableMs(own, minReadySeconds, nowMs))
+    const availableMs = (nextAtMs ?? Number.POSITIVE_INFINITY) - nowMs
     const nextMs = Math.min(availableMs, waitMs === 0 ? Number.POSITIVE_INFINITY : waitMs)
     return Number.isFinite(nextMs) ? { requeueAfterMs: nextMs + 1 } : undefined
   }
@@ -121,12 +127,7 @@ function replicaLoop<R extends ReplicaKind>(
 type Managed = { readonly failure: Error | undefined; readonly isPartial: boolean; readonly waitMs: number }
 const nothing: Managed = { failure: undefined, isPartial: false, waitMs: 0 }
 
-type Present = { readonly own: readonly StoredPod[]; readonly failed: Iterable<StoredPod>; readonly nowMs: number }
-
-/** Found one after the other: there may be very many. */
-function* failedOf({ metadata }: StoredObject<ReplicaKind>, pods: readonly StoredPod[]): Generator<StoredPod> {
-  for (const pod of pods) if (hasEndedForGood(pod) && controllerOf(pod)?.uid === metadata.uid) yield pod
-}
+type Present = { readonly own: readonly StoredPod[]; readonly failed: readonly StoredPod[]; readonly nowMs: number }
 
 async function manage<R extends ReplicaKind>(
   { templateOf, relatedTo }: Variant<R>,
@@ -154,7 +155,7 @@ async function manage<R extends ReplicaKind>(
       return { ...nothing, failure: error === undefined ? undefined : asError(error), isPartial }
     }
     case 'delete': {
-      const pods = await firstInDeletionOrder(own, relatedTo(owner) ?? [], { count: plan.count, nowMs })
+      const pods = await finishedInTurns(firstToDelete(own, relatedTo(owner) ?? [], { count: plan.count, nowMs }))
       const failure = await inParallel(pods, writesAtOnce, (pod) => control.delete(owner, pod)).then(
         () => undefined,
         (error: unknown) => asError(error),

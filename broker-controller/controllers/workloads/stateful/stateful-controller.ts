@@ -2,7 +2,7 @@
 
 import type { PodTemplateSpec } from '../../../../api/pod.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
-import { yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
+import { finishedInTurns, yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
 import type { Loop } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { rewrite } from '../../../store/rewrite.ts'
@@ -55,10 +55,11 @@ export function statefulSetControllers(needs: HistoryNeeds, pods: OwnedObjects<'
     await claims.listed
     await yieldTurn()
     claims.catchUp()
+    const facts = { revisions, claims: claimFacts(claims, set), nowMs: clock.wallMs() }
     const { planned, waitMs } = withoutWaiting(
       set,
       failures,
-      isLeaving ? [] : planStateful(set, own, { revisions, claims: claimFacts(claims, set), nowMs: clock.wallMs() }),
+      isLeaving ? [] : await finishedInTurns(planStateful(set, own, facts)),
     )
     const isHeld = planned.length > 0 && needs.hold?.holds('statefulsets') === true
     if (isHeld) await control.recordHeld(set)
@@ -72,7 +73,7 @@ export function statefulSetControllers(needs: HistoryNeeds, pods: OwnedObjects<'
     await writeStatus(needs, set, { own, revisions, steps, collisionCount: present.collisionCount })
     if (!isLeaving) await history.delete(surplusOf(set, present, current, own))
     if (failure !== undefined) throw failure.error
-    return nextVisit(set, own, clock.wallMs(), waitMs)
+    return await nextVisit(set, own, clock.wallMs(), waitMs)
   }
 
   const { connect } = claims
@@ -96,9 +97,14 @@ function wantedRevision({ spec: { template }, status }: StoredStatefulSet) {
 }
 
 /** When the next pod becomes available, or a failed one may be replaced. */
-function nextVisit(set: StoredStatefulSet, own: readonly StoredPod[], nowMs: number, waitMs: number): Reconciled {
-  const availableMs = nextAvailableMs(own, set.spec.minReadySeconds ?? 0, nowMs) ?? Number.POSITIVE_INFINITY
-  const nextMs = Math.min(availableMs - nowMs, waitMs)
+async function nextVisit(
+  set: StoredStatefulSet,
+  own: readonly StoredPod[],
+  nowMs: number,
+  waitMs: number,
+): Promise<Reconciled> {
+  const availableMs = await finishedInTurns(nextAvailableMs(own, set.spec.minReadySeconds ?? 0, nowMs))
+  const nextMs = Math.min((availableMs ?? Number.POSITIVE_INFINITY) - nowMs, waitMs)
   return Number.isFinite(nextMs) ? { requeueAfterMs: nextMs + 1 } : undefined
 }
 
@@ -187,6 +193,7 @@ function surplusOf(
   current: StoredRevision,
   own: readonly StoredPod[],
 ): readonly StoredRevision[] {
+  if (duplicates.length + old.length === 0) return []
   const live = new Set([current.metadata.name, ...own.map(revisionOf)])
   const isLive = ({ metadata }: StoredRevision) => live.has(metadata.name)
   return surplusRevisions([...duplicates, ...old], spec.revisionHistoryLimit ?? 10, isLive, 'not-live')
@@ -208,7 +215,7 @@ async function writeStatus(
   const { name, namespace = '', uid, generation } = set.metadata
   const nowMs = needs.clock.wallMs()
   const facts = { pods: own, revisions, generation, collisionCount, steps, nowMs }
-  const status = statefulStatus(set, facts)
+  const status = await finishedInTurns(statefulStatus(set, facts))
   if (equalJSON(status, set.status)) return
   // Conditions are written by others: those that the store has stay.
   const change = (fresh: StoredStatefulSet) => {

@@ -2,6 +2,8 @@ import { test } from 'tap'
 import type { Pod } from '../../../../api/pod.ts'
 import { aPod } from '../../../../api/testing/builders.ts'
 import type { StatefulSet, StatefulSetStatus } from '../../../../api/workloads/stateful-set.ts'
+import { finished } from '../../../../daemon/watchdog/steps.ts'
+import { mostReadInStep } from '../../../testing/longest-step.ts'
 import { type PlaceClaims, planStateful, statefulStatus } from './stateful-plan.ts'
 
 const revisions = { current: 'old', update: 'new' }
@@ -49,7 +51,7 @@ const plan = (
   status?: StatefulSetStatus,
   claims: Partial<PlaceClaims<Pod>> = {},
 ) =>
-  planStateful(setOf(spec, status), podsOf(text), { revisions, claims: { ...noClaims, ...claims }, nowMs })
+  finished(planStateful(setOf(spec, status), podsOf(text), { revisions, claims: { ...noClaims, ...claims }, nowMs }))
     .map((one) => {
       if (one.step === 'create') return `create ${one.ordinal}${one.revision === 'current' ? ' as it was' : ''}`
       const { name } = one.pod.metadata
@@ -92,7 +94,9 @@ test('in parallel, no pod waits for another', async (t) => {
   t.equal(plan('', parallel), 'create 0, create 1, create 2')
   t.equal(plan('1!', parallel), 'create 0, create 2')
   t.equal(plan('0x 1 5 6', parallel), 'delete 0 (ended), create 2, delete 6 (scale-down), delete 5 (scale-down)')
-  const many = planStateful(setOf({ ...parallel, replicas: 2_000_000_000 }), [], { revisions, claims: noClaims, nowMs })
+  const many = finished(
+    planStateful(setOf({ ...parallel, replicas: 2_000_000_000 }), [], { revisions, claims: noClaims, nowMs }),
+  )
   t.equal(many.length, 250, 'a set may want more than can be listed')
 })
 
@@ -190,8 +194,8 @@ test('the status counts pods by state and revision', async (t) => {
   const statusOf = (text: string, spec: Partial<StatefulSet['spec']> = {}, before?: StatefulSetStatus) => {
     const set = setOf(spec, before)
     const pods = podsOf(text)
-    const steps = planStateful(set, pods, { revisions, claims: noClaims, nowMs })
-    return statefulStatus(set, { pods, revisions, generation: 2, collisionCount: 0, steps, nowMs })
+    const steps = finished(planStateful(set, pods, { revisions, claims: noClaims, nowMs }))
+    return finished(statefulStatus(set, { pods, revisions, generation: 2, collisionCount: 0, steps, nowMs }))
   }
   t.same(statusOf('0* 1- 2!'), {
     observedGeneration: 2,
@@ -220,4 +224,16 @@ test('the status counts pods by state and revision', async (t) => {
     collisionCount: 0,
     conditions,
   })
+})
+
+test('no step of a plan, and none of a status, reads many pods', async (t) => {
+  const pods = Array.from({ length: 4_000 }, (_, ordinal) => aPod({ name: `db-${ordinal}` }))
+  for (const replicas of [0, 4_000, 5_000]) {
+    const set = setOf({ podManagementPolicy: 'Parallel', replicas })
+    const most = mostReadInStep(pods, function* (found) {
+      const steps = yield* planStateful(set, found, { revisions, claims: noClaims, nowMs })
+      yield* statefulStatus(set, { pods: found, revisions, generation: 1, collisionCount: 0, steps, nowMs })
+    })
+    t.ok(most <= 100, `${most} reads with ${replicas} replicas`)
+  }
 })

@@ -8,6 +8,7 @@
 import { hasEndedForGood } from '../../../../api/node/node-shutdown.ts'
 import type { Pod } from '../../../../api/pod.ts'
 import type { StatefulSet, StatefulSetStatus } from '../../../../api/workloads/stateful-set.ts'
+import { type Steps, sortedInSteps } from '../../../../daemon/watchdog/steps.ts'
 import { isAvailablePod, isReadyPod } from '../pod-readiness.ts'
 import { hasIdentity, ordinalOf, ordinalRange, revisionOf } from './stateful-identity.ts'
 
@@ -50,20 +51,23 @@ type Members<P extends Pod> = {
 /** What is created in one visit at most: a set may want thousands of millions. */
 const mostAtOnce = 250
 
-/** `pods`: those of the set. The steps may be taken together; the next ones follow from what comes of them. */
-export function planStateful<P extends Pod>(
+/**
+ * `pods`: those of the set. The steps may be taken together; the next ones follow from what comes of them. Decided in steps of its own: a
+ * set may have very many pods.
+ */
+export function* planStateful<P extends Pod>(
   set: Set,
   pods: readonly P[],
   { revisions, claims, nowMs }: StatefulFacts<P>,
-): readonly StatefulStep<P>[] {
-  const members = membersOf(set, pods)
+): Steps<readonly StatefulStep<P>[]> {
+  const members = yield* membersOf(set, pods)
   const isOrdered = set.spec.podManagementPolicy !== 'Parallel'
   const isAvailable = (pod: P) => isAvailablePod(pod, set.spec.minReadySeconds ?? 0, nowMs)
-  const filled = fillPlaces(set, members, { isAvailable, isOrdered, claims })
+  const filled = yield* fillPlaces(set, members, { isAvailable, isOrdered, claims })
   if (filled.isBlocked) return filled.steps
-  const removed = scaleDown(set, members, { isAvailable, isOrdered, claims })
+  const removed = yield* scaleDown(set, members, { isAvailable, isOrdered, claims })
   if (removed.isBlocked) return [...filled.steps, ...removed.steps]
-  return [...filled.steps, ...removed.steps, ...replaceOutdated(set, members, revisions)]
+  return [...filled.steps, ...removed.steps, ...(yield* replaceOutdated(set, members, revisions))]
 }
 
 type Rules<P extends Pod> = {
@@ -74,30 +78,32 @@ type Rules<P extends Pod> = {
 
 type Part<P extends Pod> = { readonly steps: readonly StatefulStep<P>[]; readonly isBlocked: boolean }
 
-function membersOf<P extends Pod>(set: Set, pods: readonly P[]): Members<P> {
+function* membersOf<P extends Pod>(set: Set, pods: readonly P[]): Steps<Members<P>> {
   const { first, end } = ordinalRange(set)
   const byOrdinal = new Map<number, P>()
+  const found: { readonly ordinal: number; readonly pod: P }[] = []
   for (const pod of pods) {
+    yield
     const ordinal = ordinalOf(set.metadata.name, pod.metadata.name ?? '')
-    if (ordinal !== undefined) byOrdinal.set(ordinal, pod)
+    if (ordinal === undefined) continue
+    byOrdinal.set(ordinal, pod)
+    found.push({ ordinal, pod })
   }
-  const ordered = [...byOrdinal].sort(([a], [b]) => a - b)
-  const isWanted = ([ordinal]: readonly [number, P]) => ordinal >= first && ordinal < end
-  return {
-    at: (ordinal) => byOrdinal.get(ordinal),
-    ordered: ordered.map(([, pod]) => pod),
-    condemned: ordered
-      .filter((one) => !isWanted(one))
-      .map(([, pod]) => pod)
-      .reverse(),
+  const [ordered, condemned]: [P[], P[]] = [[], []]
+  for (const { ordinal, pod } of yield* sortedInSteps(found, (a, b) => a.ordinal - b.ordinal)) {
+    yield
+    ordered.push(pod)
+    if (ordinal < first || ordinal >= end) condemned.push(pod)
   }
+  return { at: (ordinal) => byOrdinal.get(ordinal), ordered, condemned: condemned.reverse() }
 }
 
 /** In order, each pod waits for those before it; in parallel, none does (processReplica). */
-function fillPlaces<P extends Pod>(set: Set, { at }: Members<P>, rules: Rules<P>): Part<P> {
+function* fillPlaces<P extends Pod>(set: Set, { at }: Members<P>, rules: Rules<P>): Steps<Part<P>> {
   const { first, end } = ordinalRange(set)
   const steps: StatefulStep<P>[] = []
   for (let ordinal = first; ordinal < end && steps.length < mostAtOnce; ordinal++) {
+    yield
     const place = fillPlace(set, ordinal, at(ordinal), rules)
     steps.push(...place.steps)
     if (place.isBlocked) return { steps, isBlocked: true }
@@ -136,17 +142,21 @@ function revisionFor({ spec, status }: Set, place: number): 'current' | 'update'
 }
 
 /** From the highest ordinal down. In order, one at a time: one that is not available waits, unless it is the first that is not. */
-function scaleDown<P extends Pod>(
+function* scaleDown<P extends Pod>(
   set: Set,
   { ordered, condemned }: Members<P>,
   { isAvailable, isOrdered, claims }: Rules<P>,
-): Part<P> {
-  const firstUnhealthy = ordered.find((pod) => !isHealthy(pod))
+): Steps<Part<P>> {
+  const firstUnhealthy = isOrdered && condemned.length > 0 ? ordered.find((pod) => !isHealthy(pod)) : undefined
+  const steps: StatefulStep<P>[] = []
   // Their claims go with them, also when they are deleted by hand.
-  const steps: StatefulStep<P>[] = condemned.filter(claims.hasOtherOwners).map((pod) => {
-    return { step: 'claims', pod, ordinal: ordinalOf(set.metadata.name, pod.metadata.name ?? '') ?? 0 }
-  })
   for (const pod of condemned) {
+    yield
+    if (!claims.hasOtherOwners(pod)) continue
+    steps.push({ step: 'claims', pod, ordinal: ordinalOf(set.metadata.name, pod.metadata.name ?? '') ?? 0 })
+  }
+  for (const pod of condemned) {
+    yield
     if (isLeaving(pod)) {
       if (isOrdered) return { steps, isBlocked: true }
       continue
@@ -159,15 +169,16 @@ function scaleDown<P extends Pod>(
 }
 
 /** One after the other, from the last place to that of the partition; each waits for those after it. */
-function replaceOutdated<P extends Pod>(
+function* replaceOutdated<P extends Pod>(
   set: Set,
   { at }: Members<P>,
   { update }: StatefulRevisions,
-): readonly StatefulStep<P>[] {
+): Steps<readonly StatefulStep<P>[]> {
   const { first, end } = ordinalRange(set)
   const { type, rollingUpdate } = set.spec.updateStrategy ?? {}
   if (type === 'OnDelete') return []
   for (let ordinal = end - 1; ordinal >= first + (rollingUpdate?.partition ?? 0); ordinal--) {
+    yield
     const pod = at(ordinal)
     if (pod === undefined || hasEndedForGood(pod)) return []
     if (revisionOf(pod) !== update && !isLeaving(pod)) return [{ step: 'delete', pod, because: 'update' }]
@@ -199,30 +210,46 @@ export type StatefulStatusFacts<P extends Pod> = {
 }
 
 /** computeReplicaStatus and completeRollingUpdate. */
-export function statefulStatus<P extends Pod>(set: Set, facts: StatefulStatusFacts<P>): StatefulSetStatus {
-  const { pods, revisions, generation, collisionCount, steps, nowMs } = facts
-  const { minReadySeconds = 0, updateStrategy, replicas: wanted = 1 } = set.spec
-  const ready = pods.filter(isRunning)
-  const staying = pods.filter((pod) => !isLeaving(pod))
-  const of = (revision: string) => staying.filter((pod) => revisionOf(pod) === revision).length
-  const updated = of(revisions.update)
+export function* statefulStatus<P extends Pod>(set: Set, facts: StatefulStatusFacts<P>): Steps<StatefulSetStatus> {
+  const { pods, revisions, generation, collisionCount, steps } = facts
+  const { updateStrategy, replicas: wanted = 1 } = set.spec
+  const { ready, available, current, updated } = yield* countPods(set, facts)
   const isComplete =
-    updateStrategy?.type === 'RollingUpdate' && [updated, ready.length, pods.length].every((count) => count === wanted)
+    updateStrategy?.type === 'RollingUpdate' && [updated, ready, pods.length].every((count) => count === wanted)
   const outdated = steps.filter((one) => one.step === 'delete' && one.because === 'update').length
   const counts = {
     observedGeneration: generation ?? 0,
-    readyReplicas: ready.length,
-    currentReplicas: isComplete ? updated : Math.max(0, of(revisions.current) - outdated),
+    readyReplicas: ready,
+    currentReplicas: isComplete ? updated : Math.max(0, current - outdated),
     updatedReplicas: updated,
   }
   const { conditions } = set.status ?? {}
   return {
     replicas: pods.length,
-    availableReplicas: ready.filter((pod) => isAvailablePod(pod, minReadySeconds, nowMs)).length,
+    availableReplicas: available,
     ...Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0)),
     currentRevision: isComplete ? revisions.update : revisions.current,
     updateRevision: revisions.update,
     collisionCount,
     ...(conditions && { conditions }),
   }
+}
+
+/** `current`, `updated`: those of the revision that are not leaving. */
+type PodCounts = { readonly [count in 'ready' | 'available' | 'current' | 'updated']: number }
+
+function* countPods<P extends Pod>(
+  { spec }: Set,
+  { pods, revisions, nowMs }: StatefulStatusFacts<P>,
+): Steps<PodCounts> {
+  let [ready, available, current, updated] = [0, 0, 0, 0]
+  for (const pod of pods) {
+    yield
+    if (isRunning(pod)) ready++
+    if (isRunning(pod) && isAvailablePod(pod, spec.minReadySeconds ?? 0, nowMs)) available++
+    const revision = isLeaving(pod) ? undefined : revisionOf(pod)
+    if (revision === revisions.current) current++
+    if (revision === revisions.update) updated++
+  }
+  return { ready, available, current, updated }
 }
