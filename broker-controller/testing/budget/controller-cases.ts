@@ -23,15 +23,16 @@ import { memoryStore } from '../../store/memory-store.ts'
 import type { Store } from '../../store/store.ts'
 import { workloadNeeds } from '../workload-world.ts'
 
-const pods = 3_000
 /** Each of them has a slice of its own. */
 const podsApart = 1_000
 /** Requirements of a selector: with the rest of its object nearly as many values as a body may have. */
 const requirements = 5_000
 const writtenTogether = 250
 
-type World = {
+export type World = {
   readonly store: Store
+  /** How many belong to one owner, Service or node. */
+  readonly pods: number
   readonly clock: FakeClock
   readonly needs: WorkloadNeeds
   /** How many objects of each kind are there. */
@@ -40,20 +41,21 @@ type World = {
 type Counts = Map<string, number>
 export type ControllerCase = {
   readonly what: string
-  readonly loops: (needs: WorkloadNeeds) => readonly Loop[]
+  readonly loops: (needs: WorkloadNeeds, pods: number) => readonly Loop[]
   /** Before the controllers start. */
   readonly fill: (world: World) => Promise<void>
   readonly act: (world: World) => Promise<unknown>
 }
-type Silent = WorkloadNeeds['log']
+/** `log`: of the controllers. `pods`: as in the world of a case. */
+export type CaseOptions = { readonly log: WorkloadNeeds['log']; readonly pods: number }
 
 export type EndingCase = BudgetCase & { readonly end: () => Promise<void> }
 
-export function* controllerCases(log: Silent): Generator<EndingCase> {
-  for (const one of [...workloadCases, ...otherCases]) yield controllerCase(one, log)
+export function* controllerCases(options: CaseOptions): Generator<EndingCase> {
+  for (const one of [...workloadCases, ...otherCases]) yield controllerCase(one, options)
 }
 
-export function controllerCase({ what, loops, fill, act }: ControllerCase, log: Silent): EndingCase {
+export function controllerCase({ what, loops, fill, act }: ControllerCase, { log, pods }: CaseOptions): EndingCase {
   let world: World | undefined
   let end = async () => {}
   return {
@@ -64,13 +66,13 @@ export function controllerCase({ what, loops, fill, act }: ControllerCase, log: 
       const clock = fakeClock()
       const counts: Counts = new Map()
       const store = turningStore(memoryStore({ clock, resources: builtInKinds }), counts)
-      const made = { store, clock, needs: workloadNeeds(store, clock, log), counts }
+      const made = { store, clock, needs: workloadNeeds(store, clock, log), counts, pods }
       for (const name of ['default', 'kube-system', 'many']) {
         await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
       }
       await fill(made)
       const stop = new AbortController()
-      const running = runLoops(loops(made.needs), stop.signal, log)
+      const running = runLoops(loops(made.needs, pods), stop.signal, log)
       end = async () => {
         end = async () => {}
         stop.abort()
@@ -114,7 +116,7 @@ function turningStore(store: Store, counts: Counts): Store {
   }
 }
 
-const labels = { app: 'web' }
+export const labels = { app: 'web' }
 const spec: PodSpec = { containers: [{ name: 'main', image: 'web:1' }] }
 const template = { metadata: { labels }, spec }
 const metadata = { name: 'web', namespace: 'many' }
@@ -147,8 +149,8 @@ type Owner = {
 }
 
 /** Running pods of this owner, or of none. */
-async function fillPods(
-  { store }: World,
+export async function fillPods(
+  { store, pods }: World,
   owner: Owner | undefined,
   change: (pod: Pod, at: number) => Pod = (pod) => pod,
   count = pods,
@@ -180,17 +182,17 @@ async function fillPods(
   })
 }
 
-async function create<R extends BuiltInName>({ store }: World, resource: R, object: object) {
+export async function create<R extends BuiltInName>({ store }: World, resource: R, object: object) {
   return (await store.create(resource, object as never)) as unknown as Owner
 }
 
-async function edit(world: World, resource: BuiltInName, change: (object: never) => object): Promise<void> {
+export async function edit(world: World, resource: BuiltInName, change: (object: never) => object): Promise<void> {
   const object = await world.store.get(resource, key)
   if (object === undefined) throw new Error(`no ${resource}`)
   await world.store.update(resource, change(object as never) as never)
 }
 
-async function touchPod({ store }: World): Promise<void> {
+export async function touchPod({ store }: World): Promise<void> {
   await store.delete('pods', { namespace: 'many', name: 'web-7' })
 }
 
@@ -215,19 +217,22 @@ const workloadCases: readonly ControllerCase[] = [
   ),
   workload(
     'a ReplicaSet of many pods loses one',
-    async (world) => fillPods(world, await create(world, 'replicasets', setOf(pods))),
+    async (world) => fillPods(world, await create(world, 'replicasets', setOf(world.pods))),
     touchPod,
   ),
   workload(
     'a ReplicaSet of many pods with a large selector loses one',
-    async (world) => fillPods(world, await create(world, 'replicasets', setOf(pods, largeSelector))),
+    async (world) => fillPods(world, await create(world, 'replicasets', setOf(world.pods, largeSelector))),
     touchPod,
   ),
   workload(
     'a ReplicaSet of many pods is made smaller',
-    async (world) => fillPods(world, await create(world, 'replicasets', setOf(pods))),
+    async (world) => fillPods(world, await create(world, 'replicasets', setOf(world.pods))),
     (world) =>
-      edit(world, 'replicasets', (set: { spec: object }) => ({ ...set, spec: { ...set.spec, replicas: pods - 600 } })),
+      edit(world, 'replicasets', (set: { spec: object }) => ({
+        ...set,
+        spec: { ...set.spec, replicas: world.pods - 600 },
+      })),
   ),
   workload(
     'pods without an owner appear beside owners with large selectors',
@@ -266,7 +271,7 @@ const workloadCases: readonly ControllerCase[] = [
         kind: 'Job',
         metadata,
         spec: {
-          parallelism: pods,
+          parallelism: world.pods,
           completions: 100_000,
           completionMode: 'Indexed',
           selector,
@@ -322,7 +327,7 @@ const workloadCases: readonly ControllerCase[] = [
   ),
 ]
 
-const owned = async (world: World) => fillPods(world, await create(world, 'replicasets', setOf(pods)))
+const owned = async (world: World) => fillPods(world, await create(world, 'replicasets', setOf(world.pods)))
 const leaving = (finalizer: string) => async (world: World) =>
   edit(world, 'replicasets', (set: { metadata: object }) => ({
     ...set,
@@ -348,7 +353,7 @@ function serviceCase(
   what: string,
   ports: readonly object[],
   change: (pod: Pod, at: number) => Pod,
-  count = pods,
+  count?: number,
 ): ControllerCase {
   const address = { clusterIP: '10.96.0.9', clusterIPs: ['10.96.0.9'], ipFamilies: ['IPv4'] }
   return {
@@ -490,7 +495,7 @@ const otherCases: readonly ControllerCase[] = [
   },
   {
     what: 'more pods have ended than are kept',
-    loops: (needs) => [podCleanupController(needs, { terminatedPodGCThreshold: pods })],
+    loops: (needs, pods) => [podCleanupController(needs, { terminatedPodGCThreshold: pods })],
     fill: (world) => fillPods(world, undefined, (pod) => ({ ...pod, status: { phase: 'Succeeded' } })),
     async act(world) {
       await each(300, (at) => world.store.create('pods', aPod({ name: `p-${at}`, nodeName: 'pi-0', phase: 'Failed' })))

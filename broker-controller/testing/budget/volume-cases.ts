@@ -12,7 +12,7 @@ import type { StoredObject } from '../../store/store.ts'
 import { storageBoard } from '../../usage/storage-board.ts'
 import { freshBackupKeys } from '../fresh-backup-keys.ts'
 import { aStorageClass, aStoredClaim, aStoredVolume, claimRefTo } from '../volume-objects.ts'
-import { type ControllerCase, controllerCase, type EndingCase } from './controller-cases.ts'
+import { type CaseOptions, type ControllerCase, controllerCase, type EndingCase } from './controller-cases.ts'
 
 type World = Parameters<ControllerCase['fill']>[0]
 type ClaimSpec = NonNullable<Parameters<typeof aStoredClaim>[1]>['spec']
@@ -21,7 +21,6 @@ type VolumeSpec = NonNullable<Parameters<typeof aStoredVolume>[1]>['spec']
 const most = 4_000
 const scheduled = 10_000
 const some = 20
-const pods = 3_000
 /** Few, so that the writes of the case itself are a small part of a turn. */
 const writtenTogether = 20
 /** Requirements of a selector: with the rest of its object nearly as many as a body may have. */
@@ -51,8 +50,8 @@ function addVolumes({ store }: World, first: number, count: number, given?: Volu
   })
 }
 
-export function* volumeCases(log: Parameters<typeof controllerCase>[1]): Generator<EndingCase> {
-  for (const one of cases) yield controllerCase(one, log)
+export function* volumeCases(options: CaseOptions): Generator<EndingCase> {
+  for (const one of cases) yield controllerCase(one, options)
 }
 
 /** Waits until nothing is written any more; then this many claims are as `wanted`. */
@@ -165,11 +164,11 @@ const cases: readonly ControllerCase[] = [
     act: (world) => addVolumes(world, most, 1, { volumeMode: 'Block' }),
   },
   {
-    what: `claims are deleted together beside ${pods} pods`,
+    what: 'claims are deleted together beside many pods',
     loops,
     fill: async (world) => {
       const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'another' } }]
-      await each(pods, (at) => {
+      await each(world.pods, (at) => {
         const { metadata, ...pod } = aPod({ name: `web-${at}`, nodeName: 'pi-0', spec: { volumes } })
         return world.store.create('pods', { ...pod, metadata: { name: metadata.name, namespace: 'many' } })
       })

@@ -14,7 +14,7 @@ const log = quietLog({
     throw new Error(message)
   },
 })
-for (const one of volumeCases(log)) {
+for (const one of volumeCases({ log, pods: 3_000 })) {
   const { ms } = await turnCost(one, { enoughMs: Number(workerData) })
   await one.end()
   parentPort?.postMessage({ what: one.what, ms } satisfies MeasuredTurn)
