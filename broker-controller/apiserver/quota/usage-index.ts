@@ -153,7 +153,10 @@ async function countedObjects(kind: CountedKind, namespace: string, { store, clo
       if (!isLast && index > 0 && index % countedAtOnce === 0) await nextTurn()
       known.set(object.metadata.name, { object, usage: usageOf(kind, object, clock.wallMs()) })
     }
-    if (!isLast) continue
+    if (!isLast) {
+      await nextTurn()
+      continue
+    }
     if (known.size > items.length) keepListed(known, items)
     return { counted: known, resourceVersion }
   }

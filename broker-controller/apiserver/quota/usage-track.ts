@@ -101,7 +101,7 @@ export function usageTrack(kind: CountedKind, counted: Map<string, Counted>, sin
       journals.add(journal)
       try {
         for (const [index, now] of [...counted.values()].entries()) {
-          if (index > 0 && index % countedAtOnce === 0) await nextTurn()
+          if (counted.size > countedAtOnce && index % countedAtOnce === 0) await nextTurn()
           moveIn(part, { before: undefined, now })
         }
       } finally {
