@@ -4,27 +4,32 @@ set -euo pipefail
 
 usage() {
   cat <<'TXT'
-Usage: scripts/boot-arm64.sh [--yes]
+Usage: scripts/boot-arm64.sh [--image FILE] [--yes]
 
-Makes an image in the form of Raspberry Pi OS (Debian 12 for arm64 with Docker, a FAT with cmdline.txt) and a card from it with
-'bramble-controller card', switches a machine on with it under qemu (two Cortex-A72, 1 GB; the kernel and cmdline.txt are given to it as
-the firmware of a board would), and looks on with kubectl from a controller on this host: the machine prepares itself, restarts, installs the
-packages from the card, joins by itself, is Ready, runs a pod, is suspended for a while and wakes up with all as it was, and is powered off with grace. Prints how long
-each step takes. Not part of the tests: ten minutes, and two more the first time. Needs root.
+For use once a week, and before a release: plan half an hour on two idle cores; it is not part of the tests. Boots a machine from a card
+under qemu (two Cortex-A72, 1 GB; the kernel and cmdline.txt of the card are given to it as the firmware of a board would), and looks on
+with kubectl from a controller on this host: the machine prepares itself, restarts, joins with the bramble.yaml of the card, is Ready and
+runs a pod. The container is killed. The controller rolls a release of the agent out, which is committed, and one that ends at once, which
+is taken back; the container runs on. A machine with a read-only root is restarted, and is the same node with the same pod; another one is
+suspended for a while, and wakes up with all as it was. The pod is deleted, and the machine is powered off with grace. Prints how long each
+step takes. Needs root.
 
-  --yes      do not ask before installing what is missing
+  --image FILE  of scripts/build-image.sh, not compressed. Without it an image in the form of Raspberry Pi OS is made (Debian 12 for arm64
+                with Docker, a FAT with cmdline.txt), and the card brings the packages of the agent
+  --yes         do not ask before installing what is missing
   --help
 
 The Debian for arm64 is kept in BRAMBLE_CACHE, else $XDG_CACHE_HOME/bramble, else ~/.cache/bramble.
 TXT
 }
 
-assume_yes=''
-for argument in "$@"; do
-  case $argument in
-    --yes) assume_yes=yes ;;
+assume_yes='' image=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --image) image=$(realpath -e -- "${2:?'--image: which file?'}") && shift 2 ;;
+    --yes) assume_yes=yes && shift ;;
     --help) usage && exit 0 ;;
-    *) echo "boot-arm64.sh: unknown argument $argument; see --help" >&2 && exit 64 ;;
+    *) echo "boot-arm64.sh: unknown argument $1; see --help" >&2 && exit 64 ;;
   esac
 done
 
@@ -40,6 +45,9 @@ cache=${BRAMBLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bramble}
 # This host as a machine behind qemu's own network sees it.
 host_seen_from_machine=10.0.2.2
 door_host=127.0.0.1
+node=raspberrypi
+# A version that the machine keeps, and one that it takes back.
+newer=9.0.0 broken=9.1.0
 
 main() {
   [ "$(id -u)" = 0 ] || fail 'Only root can make a root file system' 'Run this as root.'
@@ -53,33 +61,32 @@ main() {
   ensure_bundles
   run_foreign_programs
   timed 'the Debian for arm64' arm64_root
-  step 'Package and card'
+  step 'Packages and card'
   timed 'the packages' build_packages
+  timed 'the releases' make_releases
   start_controller "$host_seen_from_machine" --bind-address 127.0.0.1
-  timed 'the image' make_image
-  timed 'the card' make_card
+  make_card
+  start_from_card
+  step 'The first boot'
+  first_boot
   step 'The machine'
-  switch_on
-  timed 'the first boot, until it restarts' wait_for 600 machine_is_off || fail 'The machine does not restart' 'The end of its console is above.' "$data/console"
-  check_prepared
-  switch_on
-  timed 'from switching on to systemd and a shell' wait_or_fail 300 'The machine does not boot' answers true
-  timed '… until it has joined and is Ready' wait_or_fail 900 'The machine does not become Ready' node_is_ready
-  check_installed
-  kube get nodes --output wide
-  [ "$(kube get node raspberrypi --output 'jsonpath={.status.nodeInfo.architecture}')" = arm64 ] || fail 'The node is not arm64' 'See above.'
-  wait_or_fail 60 'The first-boot file is still there' answers '! test -e /boot/firmware/bramble.yaml'
-  print '    The first-boot file with its token is gone from the boot partition'
-  timed 'an image, imported' import_image
-  timed 'a pod, from kubectl to Running' run_pod
-  kube get pods --output wide
-  print "    In the pod: $(in_machine 'docker exec $(docker ps --quiet --filter ancestor=boot-arm64:1) /bin/busybox uname -m')"
-  print "    The agent: $(in_machine 'systemctl show --property=MemoryCurrent,NRestarts,StatusText bramble-agent | tr "\n" " "')"
-  step 'Suspended'
-  suspend
-  step 'Power-off'
+  try_pod
+  step 'Updates'
+  timed "from 'updates start' until $newer is committed" roll_out "$newer" AgentUpToDate
+  timed "from 'updates start' until $broken is taken back" roll_out "$broken" AgentRolledBack
+  wait_or_fail 60 "The rollout of $broken does not pause" rollout_pauses
+  in_machine 'bramble-update status'
+  if has_read_only_root; then
+    step 'A restart of a read-only root'
+    restart
+  elif [ -z "$image" ]; then
+    step 'Suspended'
+    suspend
+  fi
+  step 'The end'
+  timed 'from kubectl delete until the pod is gone' delete_pod
   in_machine 'systemctl poweroff' >/dev/null || true
-  timed 'from systemctl poweroff to power down' wait_for 180 machine_is_off || fail 'The machine does not power down' 'The end of its console is above.' "$data/console"
+  timed 'from systemctl poweroff to power down' wait_until_off 180 'The machine does not power down'
   look_back
   step 'All well'
 }
@@ -104,39 +111,89 @@ install_needed() {
   ensure_node
 }
 
-build_packages() { quietly 'Building bramble-agent for arm64' "$install_log" scripts/build-packages.sh --arch arm64 --yes --out "$data/packages" bramble-runtime bramble-agent; }
+build_packages() {
+  local build=(scripts/build-packages.sh --arch arm64 --quick --yes)
+  [ -n "$image" ] || quietly 'Building bramble-agent for arm64' "$install_log" "${build[@]}" --out "$data/packages" bramble-runtime bramble-agent
+  quietly 'Building a newer one' "$install_log" "${build[@]}" --version "$newer" --out "$data/newer" bramble-agent
+}
 
-# The boot partition and the root partition of pi-gen's images, in MiB.
+# make_releases: the key of a publisher, a release of the newer package, and one of which the program ends at once.
+make_releases() {
+  local release=$data/release.mjs library=$data/broken/usr/lib/bramble-agent key sequence
+  sequence=$(date +%s)
+  node_modules/.bin/esbuild scripts/release.ts --bundle --platform=node --format=esm --log-level=warning --outfile="$release"
+  key=$(node "$release" keys --out "$data/keys")
+  dpkg-deb --raw-extract "$data"/newer/bramble-agent_*.deb "$data/broken"
+  printf '#!/bin/sh\nexit 1\n' >"$library/bramble-agent"
+  sed -i "s/$newer/$broken/" "$library/release.json"
+  dpkg-deb --root-owner-group --build "$data/broken" "$data/broken.deb"
+  node "$release" release --key "$key" --sequence "$sequence" --out "$data/releases/$newer" "$data"/newer/bramble-agent_*.deb
+  node "$release" release --key "$key" --sequence "$((sequence + 1))" --out "$data/releases/$broken" "$data/broken.deb"
+} >>"$install_log" 2>&1
+
+# The boot partition and the root partition, in MiB, as those of pi-gen and of build-image.sh.
 boot_start=8 boot_size=512 root_size=3072
+root_start=$((boot_start + boot_size))
+# A read-only root and a partition for data have room. It takes what is written to it.
+card_size=16384
+
+make_card() {
+  local options=(--packages "$data/packages")
+  if [ -n "$image" ]; then options=(--node-name "$node"); else timed 'the image' make_image; fi
+  timed 'the card' write_card "${options[@]}"
+  rm -f "$data/image"
+  truncate -s "${card_size}M" "$data/card"
+  put_inside
+}
+
+write_card() {
+  scripts/bramble-controller card "${image:-$data/image}" --out "$data/card" "$@" --data-dir "$data/controller" 2>>"$install_log" ||
+    fail 'The card is not made' 'The cause is in its log.' "$install_log"
+}
 
 # make_image: as pi-gen makes one. The packages of the agent are not in it.
 make_image() {
-  local merged=$data/merged root_start=$((boot_start + boot_size))
-  mkdir -p "$merged" "$data/upper" "$data/overlay"
-  mount -t overlay overlay -o "lowerdir=$root,upperdir=$data/upper,workdir=$data/overlay" "$merged"
-  tar -C "$merged" -cf "$merged/usr/share/busybox.tar" bin/busybox
-  printf 'raspberrypi\n' >"$merged/etc/hostname"
   truncate -s "$((root_start + root_size))M" "$data/image"
   printf 'label: dos\nstart=%sMiB, size=%sMiB, type=c\nstart=%sMiB, size=%sMiB, type=83\n' "$boot_start" "$boot_size" "$root_start" "$root_size" |
-    quietly 'Making the partitions' "$install_log" sfdisk "$data/image"
-  quietly 'Writing the root partition' "$install_log" mke2fs -q -t ext4 -E "offset=$((root_start << 20))" -d "$merged" "$data/image" "${root_size}M"
-  umount "$merged"
+    sfdisk "$data/image" >>"$install_log" 2>&1 || fail 'The partitions cannot be made' 'The cause is in the log of sfdisk.' "$install_log"
+  quietly 'Writing the root partition' "$install_log" mke2fs -q -t ext4 -E "offset=$((root_start << 20))" -d "$root" "$data/image" "${root_size}M"
   mkdir "$data/fat"
   printf 'console=ttyAMA0 root=/dev/vda2 rw apparmor=0\n' >"$data/fat/cmdline.txt"
   printf 'auto_initramfs=1\n' >"$data/fat/config.txt"
   printf 'Debian in the form of Raspberry Pi OS\nGenerated as by pi-gen\n' >"$data/fat/issue.txt"
   cp "$kernel" "$data/fat/kernel8.img"
   truncate -s "${boot_size}M" "$data/boot"
-  mkfs.vfat -F 32 -s 1 -n bootfs "$data/boot" >>"$install_log"
+  mkfs.vfat -F 32 -s 1 -n bootfs "$data/boot" >>"$install_log" 2>&1
   mcopy -i "$data/boot" "$data"/fat/* ::
   dd if="$data/boot" of="$data/image" bs=1M seek="$boot_start" conv=notrunc,sparse status=none
   rm "$data/boot"
 }
 
-make_card() {
-  scripts/bramble-controller card "$data/image" --out "$data/card" --packages "$data/packages" --kubeconfig "$data/kubeconfig" 2>>"$install_log" ||
-    fail 'The card is not made' 'The cause is in its log.' "$install_log"
-  rm "$data/image"
+# put_inside: onto the root partition what the machine is looked at with, the key of the publisher, a shorter trial, and a program for pods.
+put_inside() {
+  local inside=$data/inside trial=etc/systemd/system/bramble-agent-trial.service.d
+  mkdir -p "$inside/etc/bramble" "$inside/$trial" "$inside/usr/share"
+  open_door "$inside"
+  cp "$data/keys/release-keys.json" "$inside/etc/bramble/"
+  printf '[Service]\nExecStart=\nExecStart=/usr/bin/bramble-update judge --trial-seconds 120 --deaf-seconds 120\n' >"$inside/$trial/short.conf"
+  tar -C "$root" -cf "$inside/usr/share/busybox.tar" bin/busybox
+  [ -n "$image" ] || printf '%s\n' "$node" >"$inside/etc/hostname"
+  (cd "$inside" && find . -mindepth 1 -printf '%y %P %l\n') | while read -r kind path target; do
+    case $kind in
+      d) printf 'mkdir /%s\n' "$path" ;;
+      l) printf 'rm /%s\nsymlink /%s %s\n' "$path" "$path" "$target" ;;
+      f) printf 'cd /%s\nrm %s\nwrite %s/%s %s\n' "$(dirname "$path")" "${path##*/}" "$inside" "$path" "${path##*/}" ;;
+    esac
+  done | debugfs -w -f - "$data/card?offset=$((root_start << 20))" >>"$install_log" 2>&1
+  e2fsck -fn "$data/card?offset=$((root_start << 20))" >>"$install_log" 2>&1 || fail 'The root partition is damaged' 'The cause is in the log of e2fsck.' "$install_log"
+}
+
+# start_from_card: an image of ours has its own kernel and initramfs; for the form of Raspberry Pi OS they are those of its Debian.
+start_from_card() {
+  [ -n "$image" ] || return 0
+  kernel=$data/vmlinuz initramfs=$data/initrd
+  mcopy -i "$data/card@@$((boot_start << 20))" '::vmlinuz-*' "$kernel"
+  mcopy -i "$data/card@@$((boot_start << 20))" '::initrd.img-*' "$initramfs"
 }
 
 # on_card FILE: the text of a file on the boot partition.
@@ -156,6 +213,26 @@ switch_on() {
   machine=$!
 }
 
+first_boot() {
+  switch_on
+  if [ -z "$image" ] || asks_for_read_only; then
+    timed 'the first boot, until it restarts' wait_until_off 1200 'The machine does not restart'
+    [ -n "$image" ] || check_prepared
+    switch_on
+  fi
+  timed 'from switching on to systemd and a shell' wait_or_fail 600 'The machine does not boot' answers true
+  timed '… until it has joined and is Ready' wait_or_fail 900 'The machine does not become Ready' node_is_ready
+  [ -n "$image" ] || check_installed
+  if asks_for_read_only; then check_read_only; fi
+  kube get nodes --output wide
+  [ "$(kube get node "$node" --output 'jsonpath={.status.nodeInfo.architecture}')" = arm64 ] || fail 'The node is not arm64' 'See above.'
+  wait_or_fail 60 'The first-boot file is still there' answers '! test -e /boot/firmware/bramble.yaml'
+  print '    The first-boot file with its token is gone from the boot partition'
+}
+
+asks_for_read_only() { [ -n "$image" ] && [ "$(on_card bramble/storage 2>/dev/null)" = read-only ]; }
+has_read_only_root() { [ "$(in_machine 'findmnt --noheadings --output FSTYPE /')" = overlay ]; }
+
 check_prepared() {
   print "    On the card: $(on_card bramble-status.txt | tail -n 1)"
   [[ $(on_card bramble-status.txt) == *Prepared* ]] || fail 'The machine has not prepared itself' 'The end of its console:' "$data/console"
@@ -168,6 +245,13 @@ check_installed() {
   print "    $(in_machine 'grep firmware /etc/fstab')"
   print "    $(in_machine 'systemctl show --property=RuntimeWatchdogUSec')"
   answers 'grep -q nofail /etc/fstab' || fail 'A damaged boot partition would hold up the boot' 'See the line of /etc/fstab.'
+}
+
+check_read_only() {
+  in_machine 'bramble-storage status; findmnt --output TARGET,SOURCE,FSTYPE,SIZE,USED --list --real; systemctl --failed --no-legend'
+  has_read_only_root || fail 'The root is writable' 'See what is above.'
+  answers 'mountpoint /var/lib/bramble-data && mountpoint /var/lib/docker && mountpoint /var/lib/bramble' ||
+    fail 'The data is not on its own partition' 'See what is above.'
 }
 
 # describe_board OPTION…: qemu's own, and an idle state of its processors. Without one a suspended kernel lets its clock run on.
@@ -197,9 +281,22 @@ DTS
   dtc --in-format dts --out-format dtb --out "$data/board" "$data/board.dts"
 }
 
-node_is_ready() { [ "$(ready_status raspberrypi)" = True ]; }
-node_is_unknown() { [ "$(ready_status raspberrypi)" = Unknown ]; }
+node_is_ready() { [ "$(ready_status "$node")" = True ]; }
+node_is_unknown() { [ "$(ready_status "$node")" = Unknown ]; }
 pod_is_running() { [ "$(kube get pod hello --output 'jsonpath={.status.phase}' 2>/dev/null)" = Running ]; }
+
+try_pod() {
+  timed 'an image, imported' import_image
+  timed 'a pod, from kubectl to Running' run_pod
+  kube get pods --output wide
+  print "    In the pod: $(in_machine 'docker exec $(docker ps --quiet --filter ancestor=boot-arm64:1) /bin/busybox uname -m')"
+  print "    The agent: $(in_machine 'systemctl show --property=MemoryCurrent,NRestarts,StatusText bramble-agent | tr "\n" " "')"
+  print "    The machine: $(in_machine 'free -m | sed -n 2p; df -h / | tail -n 1')"
+  kill_container
+}
+
+# wait_until_off SECONDS WHAT
+wait_until_off() { wait_for "$1" machine_is_off || fail "$2 within $1 s" 'The end of its console is above.' "$data/console"; }
 
 import_image() {
   in_machine 'docker import --change "ENTRYPOINT [\"/bin/busybox\"]" /usr/share/busybox.tar boot-arm64:1 >/dev/null' ||
@@ -220,6 +317,60 @@ spec:
       livenessProbe: { exec: { command: [/bin/busybox, 'true'] }, periodSeconds: 10, timeoutSeconds: 30, failureThreshold: 1 }
 YAML
   wait_or_fail 300 'The pod does not run' pod_is_running
+}
+
+restarts() { kube get pod hello --output 'jsonpath={.status.containerStatuses[0].restartCount}'; }
+container_is_back() { [ "$(restarts)" = 1 ] && pod_is_running; }
+kill_container() {
+  in_machine 'docker kill $(docker ps --quiet --filter ancestor=boot-arm64:1) >/dev/null' || fail 'The container cannot be killed' 'Its own words are above.'
+  timed 'from docker kill to Running again' wait_or_fail 180 'The container is not started again' container_is_back
+}
+
+# roll_out VERSION REASON: the controller serves it, and the machine ends its trial with that. The pod runs on: its container is the one before.
+roll_out() {
+  local version=$1 reason=$2 before after
+  before=$(containers)
+  scripts/bramble-controller updates add "$data/releases/$version" --data-dir "$data/controller"
+  scripts/bramble-controller updates start "$version" --data-dir "$data/controller"
+  wait_or_fail 900 "The trial of $version does not end as it must" trial_ended_with "$version" "$reason"
+  wait_or_fail 180 'The node does not run the version that is committed' runs_newer
+  print "    $(update_condition)"
+  after=$(containers)
+  [ "$before" = "$after" ] || fail 'The update has restarted the pod' "Before: $before; after: $after"
+  print "    The same containers as before: $after"
+}
+
+containers() { in_machine 'docker ps --quiet --no-trunc | xargs docker inspect --format "{{.Id}} {{.State.StartedAt}}" | sort'; }
+runs_newer() { [[ $(kube get node "$node" --output 'jsonpath={.status.nodeInfo.kubeletVersion}') == *"$newer"* ]] && node_is_ready; }
+update_condition() {
+  kube get node "$node" --output 'jsonpath={range .status.conditions[?(@.type=="AgentUpdateFailed")]}{.reason}: {.message}{end}'
+}
+trial_ended_with() {
+  local now
+  now=$(update_condition)
+  [[ $now == "$2:"* && $now == *"$1"* ]]
+}
+rollout_pauses() { [[ $(scripts/bramble-controller updates status --data-dir "$data/controller") == *Paused* ]]; }
+
+# restart: what is not on the partition for data is gone, and the machine is the same node with the same pod.
+restart() {
+  local uid
+  uid=$(node_uid)
+  in_machine 'touch /etc/changed && systemctl reboot' >/dev/null || true
+  timed 'from systemctl reboot to the restart' wait_until_off 300 'The machine does not restart'
+  switch_on
+  timed 'from switching on to systemd and a shell' wait_or_fail 600 'The machine does not boot' answers true
+  timed '… until the pod runs' wait_or_fail 600 'The pod does not run' answers 'docker ps | grep -q boot-arm64:1'
+  timed '… until it is Ready' wait_or_fail 300 'The node is not Ready' runs_newer
+  answers '! test -e /etc/changed' || fail 'What was changed in /etc is still there' 'The root is not read-only.'
+  [ "$uid" = "$(node_uid)" ] || fail 'It is another node' "Before: $uid; after: $(node_uid)"
+  print "    The same node with $newer, and the same pod"
+}
+node_uid() { kube get node "$node" --output 'jsonpath={.metadata.uid}'; }
+
+delete_pod() {
+  kube delete pod hello --timeout=180s || fail 'The pod does not go' 'See kubectl describe.'
+  answers '[ -z "$(docker ps --all --quiet)" ]' || fail 'The containers of the pod stay' 'See docker ps.'
 }
 
 # For longer than a node may be silent (40 s), with an alarm to wake it up. Nothing may have noticed but the controller.
@@ -249,12 +400,15 @@ who_runs() {
 # What a shutdown with grace leaves behind.
 look_back() {
   grep -q 'reboot: Power down' "$data/console" || fail 'The kernel did not report that it powers down' 'The end of its console:' "$data/console"
-  dumpe2fs -h "$data/card?offset=$(((boot_start + boot_size) << 20))" 2>/dev/null | grep -q '^Filesystem state: *clean' || fail 'The file system was not unmounted' 'The end of the console:' "$data/console"
+  local offset
+  for offset in $(sfdisk --json "$data/card" | node -e 'for (const { start, type } of JSON.parse(require("fs").readFileSync(0)).partitiontable.partitions) if (type === "83") console.log(start * 512)'); do
+    dumpe2fs -h "$data/card?offset=$offset" 2>/dev/null | grep -q '^Filesystem state: *clean' || fail 'A file system was not unmounted' 'The end of the console:' "$data/console"
+  done
   dd if="$data/card" bs=1M skip="$boot_start" count="$boot_size" of="$data/boot" status=none
   fsck.vfat -n "$data/boot" >>"$install_log" || fail 'The boot partition is damaged' 'See the log of fsck.vfat.' "$install_log"
   print '    The file systems were unmounted, and are whole'
   local annotations
-  annotations=$(kube get lease raspberrypi --namespace kube-node-lease --output 'jsonpath={.metadata.annotations}')
+  annotations=$(kube get lease "$node" --namespace kube-node-lease --output 'jsonpath={.metadata.annotations}')
   print "    What the controller recorded: $annotations"
   [[ $annotations == *goodbye* ]] || fail 'The agent did not announce its shutdown' 'See the lease above.'
 }
@@ -262,7 +416,6 @@ look_back() {
 clean_up() {
   [ -z "$machine" ] || kill -9 "$machine" 2>/dev/null || true
   stop controller "$data/controller" 20
-  ! mountpoint -q "$data/merged" || umount --lazy "$data/merged"
   forget_foreign_programs
   rm -rf --one-file-system -- "$data"
 }

@@ -17,8 +17,9 @@ start_controller() {
   wait_for 60 grep 'Controller ready' "$data/controller.log" || fail 'The controller does not start' 'The cause is in its log.' "$data/controller.log"
 }
 
-kube() { kubectl --kubeconfig "$data/kubeconfig" --cache-dir "$data/kube-cache" "$@"; }
-join_line() { scripts/bramble-controller token create --kubeconfig "$data/kubeconfig" --print-join-command | grep -o 'bramble-agent join .*'; }
+# The address that machines reach need not be one of this host.
+kube() { kubectl --kubeconfig "$data/kubeconfig" --context bramble-local --cache-dir "$data/kube-cache" "$@"; }
+join_line() { scripts/bramble-controller token create --data-dir "$data/controller" --print-join-command | grep -o 'bramble-agent join .*'; }
 # ready_status NODE: True, False, Unknown, or nothing.
 ready_status() { kube get node "$1" --output 'jsonpath={.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null; }
 
