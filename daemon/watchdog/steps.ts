@@ -33,7 +33,7 @@ export function* sortedInSteps<T extends object | string>(
   return runs[0] ?? []
 }
 
-/** Of two that are equal that of `first` comes first. */
+/** Equal items keep their order: those of `first` come first. */
 function* merged<T extends object | string>(
   first: readonly T[],
   second: readonly T[],

@@ -16,7 +16,7 @@ export const eventKinds = [
   'controllerLost',
 ] as const
 
-export const EventSchema = object({
+export const StoryEventSchema = object({
   event: oneOf(...eventKinds),
   from: text,
   to: optional(text),
@@ -25,7 +25,7 @@ export const EventSchema = object({
   /** When the backup was made that is restored after `controllerLost`. */
   backup: optional(text),
 })
-export type FileEvent = Described<typeof EventSchema>
+export type FileEvent = Described<typeof StoryEventSchema>
 
 export type EventKind = FileEvent['event']
 

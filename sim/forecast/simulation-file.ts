@@ -4,7 +4,7 @@ import { type Described, decodedLater, list, object, oneOf, optional, text } fro
 import { ConfigurationError, decodeConfiguration } from '../../daemon/process/configuration-file.ts'
 import type { MachineShape } from '../world/machine-shape.ts'
 import { MachineSchema, machineProblems, machinesOf } from './file-machines.ts'
-import { EventSchema, type StoryEvent, storyOfFile } from './file-story.ts'
+import { type StoryEvent, StoryEventSchema, storyOfFile } from './file-story.ts'
 import { type Times, timesIn } from './file-times.ts'
 
 export const SimulationFileSchema = object({
@@ -17,7 +17,7 @@ export const SimulationFileSchema = object({
   containers: optional(
     object({ pull: optional(text), start: optional(text), stop: optional(text), work: optional(text) }),
   ),
-  story: list(EventSchema),
+  story: list(StoryEventSchema),
   duration: optional(text),
 })
 export type SimulationFile = Described<typeof SimulationFileSchema>

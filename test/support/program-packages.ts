@@ -3,7 +3,7 @@
 /** In packages that are essential or of the priority `required`: every Debian has them, the smallest (mmdebstrap --variant=minbase) too. */
 export const everywhere: ReadonlySet<string> = new Set(
   [
-    'apt-cache apt-config apt-get awk base64 basename bash cat chmod chroot cmp cp cut date dd deb-systemd-helper deb-systemd-invoke diff dirname dpkg',
+    'apt-cache apt-config apt-get awk base64 basename bash cat chmod chroot cmp cp cut date dd df deb-systemd-helper deb-systemd-invoke diff dirname dpkg',
     'dpkg-deb dpkg-query du dumpe2fs debugfs e2fsck env find findmnt flock fsfreeze getconf getent grep gzip head hostname id install ldd ln losetup',
     'ls mkdir mkfifo mkfs.ext4 mknod mktemp mount mountpoint mv nice nproc nsenter perl pivot_root prlimit readlink realpath rm rmdir runuser script sed setpriv setsid',
     'sh sha256sum sleep sort stat stty sync tac tail tar tee timeout touch tr true truncate umount uname unshare xargs',

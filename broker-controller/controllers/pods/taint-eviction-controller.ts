@@ -76,7 +76,6 @@ async function runTaintEviction(
   }
 
   const nodeOf = ({ spec }: StoredPod) => nodes.get({ namespace: '', name: spec.nodeName ?? '' })
-
   const look = (pod: StoredPod) => {
     changed.add(keyText(pod.metadata))
     bell.ring()
@@ -136,13 +135,6 @@ async function runTaintEviction(
     counts.retryAfter(key, retryMs)
   }
 
-  const sleep = async () => {
-    const lateMs = await sleepUntilDue({ bell, clock, signal }, counts.nextMs())
-    if (lateMs <= stallMs || counts.size === 0) return
-    log.warn('Controller stood still, evictions are put off', { seconds: Math.round(lateMs / 1000), pods: counts.size })
-    counts.putOff(lateMs)
-  }
-
   const work = async () => {
     await Promise.all([nodes.listed, pods.listed])
     while (!signal.aborted) {
@@ -154,12 +146,23 @@ async function runTaintEviction(
       changed.clear()
       await inParallel(keys, evictionsAtOnce, (key) => decide(key).catch((error) => retry(key, error)))
       await inParallel(counts.take(), evictionsAtOnce, (due) => endWait(due).catch((error) => retry(due.key, error)))
-      if (changed.size + changedNodes.size === 0) await sleep()
+      if (changed.size + changedNodes.size === 0) await sleepBetween({ bell, clock, signal, log }, counts)
     }
   }
 
   const informers = [nodes, pods].map(({ run }, at) => ({ name: `taint-eviction-${at}`, run }))
   await runLoops([...informers, { name: 'taint-eviction-work', run: work }], signal, log)
+}
+
+/** Until there is work. A controller that stood still meanwhile puts evictions off. */
+async function sleepBetween(
+  { log, ...sleeper }: Parameters<typeof sleepUntilDue>[0] & { readonly log: Log },
+  counts: ReturnType<typeof evictionCounts>,
+): Promise<void> {
+  const lateMs = await sleepUntilDue(sleeper, counts.nextMs())
+  if (lateMs <= stallMs || counts.size === 0) return
+  log.warn('Controller stood still, evictions are put off', { seconds: Math.round(lateMs / 1000), pods: counts.size })
+  counts.putOff(lateMs)
 }
 
 /** `isCounted`: its count has ended. Else a write has failed: the pod may have been to stay, or its node may have lost its taints since. */

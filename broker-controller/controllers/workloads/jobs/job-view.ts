@@ -122,30 +122,38 @@ type EndedPods = {
 function* endedPods(job: StoredJob, tracked: readonly StoredPod[]): Steps<EndedPods> {
   const isIndexed = isIndexedJob(job.spec)
   const { succeeded, failed: noted } = job.status?.uncountedTerminatedPods ?? {}
-  const [known, knownFailed] = [new Set(succeeded), new Set(noted)]
+  const [known, knownFailed] = [new Set<string | undefined>(succeeded), new Set<string | undefined>(noted)]
   const [newSuccesses, newFailures]: [number[], number[]] = [[], []]
   const [succeededIndexes, failedIndexes]: [number[], number[]] = [[], []]
   const failed: StoredPod[] = []
   let counting = 0
+  const takeFailed = (pod: StoredPod, index: number | undefined, mayCount: boolean) => {
+    const { counts, failsIndex } = failureOf(pod, job)
+    const isNew = mayCount && !knownFailed.has(pod.metadata.uid)
+    failed.push(pod)
+    if (isNew) newFailures.push(finishedAtMs(pod))
+    if (isNew && counts) counting++
+    if (index !== undefined && failsIndex) failedIndexes.push(index)
+  }
+  const takeSucceeded = (pod: StoredPod, index: number | undefined, mayCount: boolean) => {
+    if (mayCount && !known.has(pod.metadata.uid)) newSuccesses.push(finishedAtMs(pod))
+    if (index !== undefined) succeededIndexes.push(index)
+  }
   for (const pod of tracked) {
     yield
-    const hasFailed = isFailedPod(pod, job)
-    if (!hasFailed && pod.status?.phase !== 'Succeeded') continue
     const index = validIndexOf(pod, job)
-    const { uid } = pod.metadata
-    const isNew = (index !== undefined || !isIndexed) && !(hasFailed ? knownFailed : known).has(uid)
-    if (isNew) (hasFailed ? newFailures : newSuccesses).push(finishedAtMs(pod))
-    if (!hasFailed) {
-      if (index !== undefined) succeededIndexes.push(index)
-      continue
-    }
-    failed.push(pod)
-    const { action, counts } = failureVerdict(job.spec.podFailurePolicy, pod)
-    if (isNew && counts) counting++
-    const isOver = counts && indexFailuresOf(pod) >= (job.spec.backoffLimitPerIndex ?? 0)
-    if (index !== undefined && (action === 'FailIndex' || isOver)) failedIndexes.push(index)
+    const mayCount = index !== undefined || !isIndexed
+    if (isFailedPod(pod, job)) takeFailed(pod, index, mayCount)
+    else if (pod.status?.phase === 'Succeeded') takeSucceeded(pod, index, mayCount)
   }
   return { newSuccesses, newFailures, counting, failed, succeededIndexes, failedIndexes }
+}
+
+/** Whether the failure counts against the Job, and ends its index. */
+function failureOf(pod: StoredPod, { spec }: StoredJob): { readonly counts: boolean; readonly failsIndex: boolean } {
+  const { action, counts } = failureVerdict(spec.podFailurePolicy, pod)
+  const isOver = counts && indexFailuresOf(pod) >= (spec.backoffLimitPerIndex ?? 0)
+  return { counts, failsIndex: action === 'FailIndex' || isOver }
 }
 
 /** With those that failed since. */

@@ -148,13 +148,7 @@ function* scaleDown<P extends Pod>(
   { isAvailable, isOrdered, claims }: Rules<P>,
 ): Steps<Part<P>> {
   const firstUnhealthy = isOrdered && condemned.length > 0 ? ordered.find((pod) => !isHealthy(pod)) : undefined
-  const steps: StatefulStep<P>[] = []
-  // Their claims go with them, also when they are deleted by hand.
-  for (const pod of condemned) {
-    yield
-    if (!claims.hasOtherOwners(pod)) continue
-    steps.push({ step: 'claims', pod, ordinal: ordinalOf(set.metadata.name, pod.metadata.name ?? '') ?? 0 })
-  }
+  const steps = yield* claimsOf(set, condemned, claims)
   for (const pod of condemned) {
     yield
     if (isLeaving(pod)) {
@@ -166,6 +160,21 @@ function* scaleDown<P extends Pod>(
     if (isOrdered) return { steps, isBlocked: true }
   }
   return { steps, isBlocked: false }
+}
+
+/** The claims of condemned pods go with them, also when the pods are deleted by hand. */
+function* claimsOf<P extends Pod>(
+  set: Set,
+  condemned: Members<P>['condemned'],
+  claims: Rules<P>['claims'],
+): Steps<StatefulStep<P>[]> {
+  const steps: StatefulStep<P>[] = []
+  for (const pod of condemned) {
+    yield
+    if (!claims.hasOtherOwners(pod)) continue
+    steps.push({ step: 'claims', pod, ordinal: ordinalOf(set.metadata.name, pod.metadata.name ?? '') ?? 0 })
+  }
+  return steps
 }
 
 /** One after the other, from the last place to that of the partition; each waits for those after it. */
