@@ -10,10 +10,11 @@ import { benchmarkOptions, rejectOptions } from '../options/benchmark-options.ts
 
 const budgetMs = 20
 const row = {
-  name: 'node dist/bench/budget/controllers.js',
+  name: 'node --max-semi-space-size=4 dist/bench/budget/controllers.js',
   text: `Runs the cases of broker-controller/controllers/budget.test.ts and of volumes/budget.test.ts beside as many pods of one owner, Service
 or node as it is given, and prints the longest turn of the event loop of each: CPU time, the least of some runs, with a store in memory. Exits
-with 1 if one takes more than ${budgetMs} ms. The pauses of V8 that collect garbage are included.`,
+with 1 if one takes more than ${budgetMs} ms. The pauses of V8 that collect garbage are included: start it with the option of V8 that the launcher of the
+controller gives.`,
   options: {
     pods: { value: 'N', help: 'pods of one owner, Service or node', range: [1_000, 1_000_000], default: '30000' },
     only: { value: 'TEXT', help: 'run the cases that have this in their names', defaultText: 'all' },
