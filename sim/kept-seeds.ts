@@ -28,4 +28,8 @@ export const keptSeeds: readonly KeptSeed[] = [
     ...{ seed: 256, nodes: 2, skipped: Array.from({ length: 23 }, (_, i) => i + 1) },
     why: 'pods that wait for an image that another one pulls start when it is there',
   },
+  {
+    ...{ seed: 6_534_279, world: 'restores', faultMinutes: 10 },
+    why: 'a status that was on its way makes a node Ready again, and its pods, which were marked, are Ready again, too',
+  },
 ]

@@ -166,6 +166,7 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   SchedulerNeeds &
   Pick<VolumeControllerNeeds, 'storage' | 'sessions' | 'origin' | 'backupKeys'> &
   Pick<NodeLifecycleNeeds, 'refusesNodes'> &
+  Required<Pick<NodeLifecycleNeeds, 'podOverwritten'>> &
   Pick<TaintEvictionNeeds, 'unstored'> & { readonly registry: MetricsRegistry }
 
 /** The controllers and the scheduler. */

@@ -273,6 +273,7 @@ function fleetLoops(
         checkpoints,
         hold,
         authorities,
+        podOverwritten: inbox.podOverwritten,
         refusesNodes: () => broker.isAway() || replica?.isLeading() === false,
       },
       configuration,

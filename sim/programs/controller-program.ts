@@ -13,7 +13,7 @@ import { usageLedger } from '../../broker-controller/apiserver/quota/quota-ledge
 import { parseYamlBody } from '../../broker-controller/apiserver/wire/yaml-body.ts'
 import { ensureFleetObjects } from '../../broker-controller/assembly/bootstrap-objects.ts'
 import { builtInKinds, controlLoops } from '../../broker-controller/assembly/control-plane.ts'
-import { nodeInbox } from '../../broker-controller/broker/inbox/node-inbox.ts'
+import { type NodeInbox, nodeInbox } from '../../broker-controller/broker/inbox/node-inbox.ts'
 import { nodeOutbox } from '../../broker-controller/broker/outbox/node-outbox.ts'
 import { volumesOutbox } from '../../broker-controller/broker/outbox/volumes-outbox.ts'
 import {
@@ -107,13 +107,13 @@ export function leadingLoops(
 ): { readonly broker: SimulatedBroker; readonly loops: readonly Loop[] } {
   const delivered = (node: string, body: string) => record({ kind: 'delivered', node, body })
   const broker = simulatedBroker({ life: place.life, log, delivered })
-  const messages = messageLoops(parts, { ...opened, broker, random })
+  const { inbox, loops } = messageLoops(parts, { ...opened, broker, random })
   brokers.listen(place, (client) => {
     const [clientEnd, end] = openWire<ToBroker, FromBroker>(network, client, place)
     broker.accept(client.machine, end)
     return clientEnd
   })
-  return { broker, loops: [opened.window, opened.hold, ...messages, ...controllerLoops(parts, opened)] }
+  return { broker, loops: [opened.window, opened.hold, ...loops, ...controllerLoops(parts, { ...opened, inbox })] }
 }
 
 type Kinds = ReturnType<typeof liveKinds>
@@ -183,7 +183,7 @@ function messageLoops(
     origin,
     random,
   }: Opened & { readonly broker: SimulatedBroker; readonly random: () => number },
-): readonly Loop[] {
+): { readonly inbox: NodeInbox; readonly loops: readonly Loop[] } {
   const { nodeLifecycle } = configuration
   const epoch = uuidOf(random)
   const outbox = nodeOutbox({
@@ -194,7 +194,7 @@ function messageLoops(
   })
   const inbox = nodeInbox({ ...parts, broker, podsOf: outbox.podsOf, desired: outbox })
   broker.listen(inbox)
-  return [inbox, outbox, volumesOutbox({ ...parts, broker, epoch, origin, hold })]
+  return { inbox, loops: [inbox, outbox, volumesOutbox({ ...parts, broker, epoch, origin, hold })] }
 }
 
 /** No certificate is requested in this world. */
@@ -202,7 +202,10 @@ function never(): never {
   throw new Error('There are no certificates in this world')
 }
 
-function controllerLoops(parts: Parts, { window, hold, origin }: Opened): readonly Loop[] {
+function controllerLoops(
+  parts: Parts,
+  { window, hold, origin, inbox }: Opened & { readonly inbox: NodeInbox },
+): readonly Loop[] {
   const { kinds } = parts
   return controlLoops(
     {
@@ -212,6 +215,7 @@ function controllerLoops(parts: Parts, { window, hold, origin }: Opened): readon
       ...{ signer: never as never, clientSigner: never as never, checkRequest: never, issued: undefined },
       ...{ origin, checkpoints: window, hold },
       authorities: { trusted: () => 'The authority of the world', onChange: () => undefined },
+      podOverwritten: inbox.podOverwritten,
       refusesNodes: () => false,
     },
     configuration,

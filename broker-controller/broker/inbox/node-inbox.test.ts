@@ -356,6 +356,20 @@ test('a node whose digest differs twice in a row is asked for its whole state', 
   t.equal(published.length, 1, 'it published everything')
 })
 
+test('a node is asked for its whole state when the store no longer has what it published of a pod', async (t) => {
+  const { receive, published, listener } = await inbox(t)
+  await receive(aPodTopic, aPodMessage)
+  const digest = foldDigest(emptyDigest, digestText(topicName(aPodTopic), JSON.stringify(aPodMessage)))
+  const lease = { kind: 'lease', node: 'pi-1' } as const
+  await receive(lease, { seq: 1, digest })
+  listener.podOverwritten('pi-1', aPodTopic.uid)
+  for (let i = 0; i < 2; i++) await receive(lease, '')
+  t.match(published, [['bramble/v1/nodes/pi-1/calls', { call: 'report', reason: 'digest differs' }]])
+  await receive(aPodTopic, aPodMessage)
+  for (let i = 0; i < 3; i++) await receive(lease, '')
+  t.equal(published.length, 1, 'it published everything')
+})
+
 test('a node that reports before it is registered is asked for its state when it is registered', async (t) => {
   const { store, listener, clock, receive, published, dropped } = await inbox(t)
   const stop = new AbortController()

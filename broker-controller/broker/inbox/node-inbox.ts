@@ -47,7 +47,10 @@ export type NodeInboxNeeds = {
   readonly registry: MetricsRegistry
 }
 
-export interface NodeInbox extends NodeListener, Loop {}
+export interface NodeInbox extends NodeListener, Loop {
+  /** The store no longer has what the node published of this pod: it is asked for its whole state when its heartbeats come. */
+  podOverwritten(node: string, podUID: string): void
+}
 
 /** Registers its metrics: once for a registry. Its loop follows the Nodes, and ends the logs when it stops. */
 export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
@@ -119,6 +122,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
         return undefined
       }
     },
+    podOverwritten: (node, uid) => digests.lost(node, topicName({ kind: 'pod', node, uid })),
     connected: connections.connected,
     disconnected(node) {
       beats.forget(node)

@@ -354,6 +354,20 @@ test('a pod bound to a failed node is marked not ready when it is seen', async (
   t.equal((await world.pod('late'))?.status?.conditions?.[0]?.status, 'False')
 })
 
+test('what marks a pod says that the store no longer has what its node published', async (t) => {
+  const world = fleet(t)
+  await world.join(...names(3).map((name) => ({ name })))
+  const overwritten: string[] = []
+  const podOverwritten = (...one: readonly [node: string, podUID: string]) => void overwritten.push(one.join())
+  t.teardown(world.start(nodeLifecycleController({ ...world, podOverwritten })))
+  await world.revive(...names(3))
+  await world.run({ name: 'web', nodeName: 'pi-1' })
+  await world.pass(5)
+  world.silence('pi-1')
+  await world.pass(70)
+  t.same(overwritten, [`pi-1,${(await world.pod('web'))?.metadata.uid}`])
+})
+
 test('the settings are Kubernetes’ own', async (t) => {
   t.match(defaultNodeLifecycleSettings, {
     nodeMonitorPeriodMs: 5000,

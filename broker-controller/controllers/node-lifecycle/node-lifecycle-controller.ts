@@ -28,6 +28,8 @@ export type NodeLifecycleNeeds = {
   readonly log: Log
   /** This process lets nodes not connect now: their silence is its own doing. */
   readonly refusesNodes?: () => boolean
+  /** Called when a pod of a failed node was marked: the node has published something else. */
+  readonly podOverwritten?: (nodeName: string, podUID: string) => void
 }
 /** The store groups writes: this many under way at a time let a lost zone be written in a few groups. */
 const writesAtOnce = 256
@@ -44,7 +46,7 @@ export function nodeLifecycleController(
 }
 
 async function runNodeLifecycle(
-  { store, events, clock, log, refusesNodes }: NodeLifecycleNeeds,
+  { store, events, clock, log, refusesNodes, podOverwritten: overwritten }: NodeLifecycleNeeds,
   settings: NodeLifecycleSettings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -52,7 +54,8 @@ async function runNodeLifecycle(
   const announcements = nodeAnnouncements(nodeEvents, settings)
   const roster = nodeRoster(settings)
   const bell = alarm(clock)
-  const marker = podMarker({ store, clock, log, nodeEvents, hasFailed: (name) => hasFailed(roster.get(name)?.node) })
+  const hasNodeFailed = (name: string) => hasFailed(roster.get(name)?.node)
+  const marker = podMarker({ store, clock, log, nodeEvents, overwritten, hasFailed: hasNodeFailed })
   const judge = nodeJudge(roster, clock, settings)
   const tainting = noExecuteTainting({ store, clock, log, roster, judge }, settings)
   const check = nodeCheck({ store, clock, log, roster, judge, nodeEvents, announcements, marker, tainting, settings })

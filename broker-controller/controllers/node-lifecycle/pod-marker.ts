@@ -24,11 +24,13 @@ export type PodMarkerNeeds = RewriteNeeds & {
   readonly log: Log
   /** The node exists, and its Ready is not True. */
   readonly hasFailed: (nodeName: string) => boolean
+  /** The store no longer has what the node has published of the pod. */
+  readonly overwritten?: ((nodeName: string, podUID: string) => void) | undefined
 }
 
 const writesAtOnce = 64
 
-export function podMarker({ store, clock, nodeEvents, log, hasFailed }: PodMarkerNeeds): PodMarker {
+export function podMarker({ store, clock, nodeEvents, log, hasFailed, overwritten }: PodMarkerNeeds): PodMarker {
   const byNode = podsByNode()
   const failedNodes = new Set<string>()
   const lateComers = new Map<string, StoredPod>()
@@ -36,7 +38,9 @@ export function podMarker({ store, clock, nodeEvents, log, hasFailed }: PodMarke
   const mark = async ({ metadata: { name, namespace = '', uid } }: StoredPod) => {
     const change = (pod: StoredPod) => notReadyPod(pod, rfc3339(clock.wallMs()))
     const written = await rewrite({ store, clock }, 'pods', { key: { namespace, name }, uid, part: 'status', change })
-    if (written !== undefined) await nodeEvents.podNotReady(written)
+    if (written === undefined) return
+    overwritten?.(written.spec.nodeName ?? '', uid)
+    await nodeEvents.podNotReady(written)
   }
 
   return {
