@@ -186,11 +186,11 @@ same_changes() {
 write_fat() {
   local folder=$1 file=$2 inside names
   truncate -s "${boot_size}M" "$file"
-  mkfs.vfat --invariant -i "$boot_id" -F 32 -s 1 -n BRAMBLE "$file"
+  mkfs.vfat --invariant -i "$boot_id" -F 32 -s 1 -n BRAMBLE "$file" || return
   while read -r inside; do
-    [ -z "$inside" ] || mmd -i "$file" "::$inside"
+    [ -z "$inside" ] || mmd -i "$file" "::$inside" || return
     mapfile -t names < <(find "$folder/$inside" -maxdepth 1 -type f | sort)
-    [ "${#names[@]}" = 0 ] || mcopy -m -i "$file" "${names[@]}" "::$inside"
+    [ "${#names[@]}" = 0 ] || mcopy -m -i "$file" "${names[@]}" "::$inside" || return
   done < <(find "$folder" -type d -printf '%P\n' | sort)
 }
 

@@ -120,7 +120,7 @@ test('a card that is to be read-only brings its script, gets overlayroot, and re
   t.match(run(), { code: 0, console: /Prepared/ })
   t.match(log(), /^storage grow$/m)
   t.match(run('install'), { code: 0, stderr: '' })
-  t.match(log(), /install --no-download .*a_1_arm64\.deb overlayroot$/m)
+  t.match(log(), /install --no-download .*a_1_arm64\.deb overlayroot busybox$/m)
   t.match(
     log(),
     /storage enable\n(.*\n)*.*systemctl --no-block start bramble-first-boot.service\n(.*\n)*systemctl --no-block reboot\n$/,

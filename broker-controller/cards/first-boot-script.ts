@@ -125,11 +125,12 @@ install_packages() {
   # After a power cut.
   dpkg --configure -a >"$output" 2>&1 || true
   # Without a network, if all that is needed is on the card.
-  overlayroot=''
-  ! has_data || overlayroot=overlayroot
-  run_apt install --no-download --no-install-recommends "$card"/packages/*.deb $overlayroot || {
+  set -- "$card"/packages/*.deb
+  # What overlayroot puts into the initramfs needs grep, which comes with busybox.
+  ! has_data || set -- "$@" overlayroot busybox
+  run_apt install --no-download --no-install-recommends "$@" || {
     apt_or_stop update
-    apt_or_stop install "$card"/packages/*.deb $overlayroot
+    apt_or_stop install "$@"
   }
   if ! has_agent; then
     apt_or_stop update

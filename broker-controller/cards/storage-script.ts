@@ -176,11 +176,12 @@ Mechanism=zram'
 
 set_read_only() {
   [ "$(cat "$settings/storage" 2>/dev/null)" = data ] || fail 'This machine has no partition for data' 'A read-only root needs a card that was made with it.'
-  has_overlayroot || fail 'The package overlayroot is missing' 'Install it: apt-get install overlayroot'
+  has_overlayroot || fail 'The packages overlayroot and busybox are missing, or one of them' 'Install them: apt-get install overlayroot busybox'
   put_overlay
 }
 
-has_overlayroot() { [ -e "$root/usr/share/initramfs-tools/scripts/init-bottom/overlayroot" ]; }
+# Without the grep of busybox in the initramfs, overlayroot finds no driver, and the root stays writable.
+has_overlayroot() { [ -e "$root/usr/share/initramfs-tools/scripts/init-bottom/overlayroot" ] && [ -e "$root/usr/bin/busybox" ]; }
 put_overlay() { write "$root/etc/overlayroot.local.conf" 'overlayroot="tmpfs:recurse=0"'; }
 
 is_read_only() { [ "$(findmnt --noheadings --output FSTYPE "\${root:-/}")" = overlay ]; }

@@ -4,8 +4,8 @@
 
 image_packages=systemd,systemd-sysv,systemd-resolved,systemd-timesyncd,systemd-zram-generator,dbus,libpam-systemd,udev,kmod,procps
 image_packages+=,ca-certificates,iproute2,iptables,nftables,conntrack,wireguard-tools,docker.io,docker-cli,openssh-server
-# The first boot makes partitions and file systems, and the initramfs puts the overlay above a read-only root.
-image_packages+=,fdisk,e2fsprogs,dosfstools,initramfs-tools,zstd,overlayroot,linux-image-arm64,raspi-firmware
+# The first boot makes partitions and file systems, and the initramfs puts the overlay above a read-only root; overlayroot needs grep there, of busybox.
+image_packages+=,fdisk,e2fsprogs,dosfstools,initramfs-tools,busybox,zstd,overlayroot,linux-image-arm64,raspi-firmware
 
 # image_root: sets $debian, the folder with what is of Debian. It is kept for a week, and a changed recipe makes another one.
 image_root() {
@@ -39,15 +39,15 @@ make_debian() {
     trixie "$1" "deb $mirror trixie $components" "deb $mirror trixie-updates $components" "deb $security trixie-security $components"
 }
 
-# install_agent FILE…: our packages, in $root.
+# install_agent FILE…: our packages, in $root, one after the other: the agent needs its runtime configured before it is unpacked.
 install_agent() {
-  local names=() file
+  local file
   for file in "$@"; do
-    cp -- "$file" "$root/var/tmp/"
-    names+=("/var/tmp/${file##*/}")
+    cp -- "$file" "$root/var/tmp/package.deb" || return
+    chroot "$root" env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin dpkg --install /var/tmp/package.deb || return
   done
-  chroot "$root" env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin dpkg --install "${names[@]}"
-  rm -f -- "${names[@]/#/$root}"
+  rm -f -- "$root/var/tmp/package.deb"
+  [ -x "$root/usr/bin/bramble-agent" ] && [ -e "$root/etc/systemd/system/multi-user.target.wants/bramble-first-boot.service" ]
 }
 
 configure_image() {
