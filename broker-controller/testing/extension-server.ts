@@ -111,7 +111,14 @@ const swagger = {
   definitions: {
     'com.example.wardle.v1alpha1.Flunder': {
       type: 'object',
-      properties: { metadata: { $ref: '#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' } },
+      // kubectl refuses an object with a field that this does not name.
+      properties: {
+        apiVersion: { type: 'string' },
+        kind: { type: 'string' },
+        metadata: { $ref: '#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' },
+        spec: { type: 'object' },
+        status: { type: 'object' },
+      },
       'x-kubernetes-group-version-kind': [{ ...wardle, kind: 'Flunder' }],
     },
     'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta': { type: 'object', description: 'That of the server' },
