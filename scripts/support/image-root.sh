@@ -47,7 +47,8 @@ install_agent() {
     chroot "$root" env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin dpkg --install /var/tmp/package.deb || return
   done
   rm -f -- "$root/var/tmp/package.deb"
-  [ -x "$root/usr/bin/bramble-agent" ] && [ -e "$root/etc/systemd/system/multi-user.target.wants/bramble-first-boot.service" ]
+  # A link leads out of $root.
+  [ -x "$root/usr/lib/bramble-agent/bramble-agent" ] && [ -L "$root/etc/systemd/system/multi-user.target.wants/bramble-first-boot.service" ]
 }
 
 configure_image() {
