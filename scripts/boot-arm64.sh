@@ -45,6 +45,8 @@ cache=${BRAMBLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bramble}
 # This host as a machine behind qemu's own network sees it.
 host_seen_from_machine=10.0.2.2
 door_host=127.0.0.1
+# Two calls of docker take more than a minute on a busy host.
+answer_seconds=240
 node=raspberrypi
 # A version that the machine keeps, and one that it takes back.
 newer=9.0.0 broken=9.1.0

@@ -32,12 +32,12 @@ open_door() {
   ln -sf ../door.socket "$units/sockets.target.wants/"
 }
 
-# in_machine COMMAND: its output; fails when it does, or when there is no answer within a minute.
+# in_machine COMMAND: its output; fails when it does, or when there is no answer within a minute, or $answer_seconds.
 in_machine() {
   local words
   { exec 5<>"/dev/tcp/$door_host/$door"; } 2>/dev/null || return 1
   printf '%s\nprintf "\\nstatus %%s\\n" $?\nexit\n' "$1" >&5
-  words=$(timeout 60 cat <&5) || true
+  words=$(timeout "${answer_seconds:-60}" cat <&5) || true
   exec 5>&-
   sed '/^status [0-9]*$/d; /^$/d' <<<"$words"
   [ "$(tail -n 1 <<<"$words")" = 'status 0' ]
