@@ -94,7 +94,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   // An agent of another test may have had the network of the machine, and given it to the second node.
   const networkOf = (node: string) => condition(data, node, 'FleetNetworkUnavailable')
   await eventually(
-    'one of the two nodes of the machine has no part in the network, and says so',
+    'one of the two nodes of the machine has no part in the network, and reports it',
     async () => (await networkOf('second')) === 'True' || (await networkOf('fresh')) === 'True',
     { withinMs: 60_000 },
   )

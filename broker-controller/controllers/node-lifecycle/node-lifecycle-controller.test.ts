@@ -354,7 +354,7 @@ test('a pod bound to a failed node is marked not ready when it is seen', async (
   t.equal((await world.pod('late'))?.status?.conditions?.[0]?.status, 'False')
 })
 
-test('what marks a pod says that the store no longer has what its node published', async (t) => {
+test('what marks a pod reports that the store no longer has what its node published', async (t) => {
   const world = fleet(t)
   await world.join(...names(3).map((name) => ({ name })))
   const overwritten: string[] = []
