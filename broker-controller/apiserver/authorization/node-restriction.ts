@@ -102,14 +102,15 @@ function withoutExpansion({ metadata, status = {}, ...claim }: PersistentVolumeC
 }
 
 /**
- * A node gets tokens of its pods: bound to a pod that is assigned to it, for an audience that the pod's volumes name. `pod`: the
- * one that the request names.
+ * A node gets tokens of its pods: bound to a pod that is assigned to it, for an audience that the pod's volumes name or their
+ * CSI drivers request. `pod`: the one that the request names. `driverAudiences`: see `driver-audiences.ts`.
  */
 export function nodeTokenProblem(
   user: string,
   node: string,
   { audiences = [], boundObjectRef = {} }: TokenRequest['spec'],
   pod: (Pod & Stored<Pod>) | undefined,
+  driverAudiences: ReadonlySet<string> = new Set(),
 ): string | undefined {
   const { apiVersion, kind, uid = '' } = boundObjectRef
   if (apiVersion !== 'v1' || kind !== 'Pod' || pod === undefined) return 'node requested token not bound to a pod'
@@ -121,7 +122,7 @@ export function nodeTokenProblem(
   if (!isAssigned(pod)) return 'node requested token bound to a pod of its own checkpoint'
   const [audience = '', ...others] = audiences
   if (others.length > 0) return 'node may only request 0 or 1 audiences'
-  if (tokenAudiencesOf(pod).has(audience)) return undefined
+  if (tokenAudiencesOf(pod).has(audience) || driverAudiences.has(audience)) return undefined
   return `audience ${JSON.stringify(audience)} not found in pod spec volume, ${user} is not authorized to request tokens for this audience`
 }
 

@@ -53,6 +53,46 @@ test('a node gets tokens of its pods, for the audiences that their volumes name'
   t.notOk(issued.pop()?.extendedSeconds, 'nor is one without a pod')
 })
 
+test('a node gets the tokens that the CSI drivers of a pod request', async (t) => {
+  const { ask, issued, created, request } = await world(t)
+  const storage = '/apis/storage.k8s.io/v1'
+  for (const [name, audience] of [
+    ['inline.example', 'keys'],
+    ['claimed.example', 'shares'],
+    ['unused.example', 'bank'],
+  ]) {
+    const driver = { apiVersion: 'storage.k8s.io/v1', kind: 'CSIDriver', metadata: { name } }
+    const body = {
+      ...driver,
+      spec: { tokenRequests: [{ audience }], volumeLifecycleModes: ['Ephemeral', 'Persistent'] },
+    }
+    t.match(await ask('POST', `${storage}/csidrivers`, { body }), { code: 201 })
+  }
+  const size = { storage: '1Gi' }
+  const csi = { driver: 'claimed.example', volumeHandle: 'v1' }
+  const shape = { accessModes: ['ReadWriteMany'], storageClassName: 'csi' }
+  const volume = { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'pv' } }
+  await ask('POST', '/api/v1/persistentvolumes', { body: { ...volume, spec: { ...shape, capacity: size, csi } } })
+  const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'data' } }
+  const claimed = { ...claim, spec: { ...shape, volumeName: 'pv', resources: { requests: size } } }
+  await ask('POST', '/api/v1/namespaces/default/persistentvolumeclaims', { body: claimed })
+  const volumes = [
+    { name: 'keys', csi: { driver: 'inline.example' } },
+    { name: 'data', persistentVolumeClaim: { claimName: 'data' } },
+    { name: 'later', persistentVolumeClaim: { claimName: 'later' } },
+  ]
+  const web = await created('web', { nodeName: 'pi-1', serviceAccountName: 'reader', volumes })
+  for (const audience of ['keys', 'shares']) {
+    t.match(await request({ boundObjectRef: web, audiences: [audience] }), { code: 201 })
+    t.match(issued.pop(), { audiences: [audience], bound: { pod: { name: 'web' } } })
+  }
+  t.match(
+    await request({ boundObjectRef: web, audiences: ['bank'] }),
+    { code: 403 },
+    'of a driver that it does not use',
+  )
+})
+
 const administrator: Identity = { user: 'admin', groups: ['system:masters'] }
 
 test('a node gets no other token', async (t) => {

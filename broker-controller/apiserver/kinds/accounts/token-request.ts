@@ -16,6 +16,7 @@ import type { IssuedFor } from '../../handlers/token-issuer.ts'
 import { type ApiResponse, objectAnswer } from '../../wire/answers.ts'
 import { isDryRun, parseBody, readAs, withType } from '../../wire/request-body.ts'
 import { unknownPath } from '../../wire/status-errors.ts'
+import { driverAudiences } from './driver-audiences.ts'
 import { podTokenSeconds } from './pod-account.ts'
 
 const kind = { kind: 'TokenRequest', group: 'authentication.k8s.io' }
@@ -85,7 +86,8 @@ async function refuseToNode({ route, identity }: ResourceRequest, { spec }: Toke
   const isNamed = reference.apiVersion === 'v1' && reference.kind === 'Pod' && reference.name
   const pod = isNamed ? await store.get('pods', { namespace, name: reference.name ?? '' }) : undefined
   if (isNamed && reference.uid && pod === undefined) throw notFound(resources.pods, reference.name ?? '')
-  const problem = nodeTokenProblem(identity.user, node, spec, pod)
+  const ofDrivers = pod?.spec.nodeName === node ? await driverAudiences(pod, store) : undefined
+  const problem = nodeTokenProblem(identity.user, node, spec, pod, ofDrivers)
   if (problem !== undefined) throw forbid(resources.serviceaccounts, name, problem)
 }
 
