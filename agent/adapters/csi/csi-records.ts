@@ -75,7 +75,29 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
   const stagingOf = (volume: StagedVolume) =>
     volume.isBlock ? devices.stagingOf(volume.volume ?? '') : join(stageFolderOf(volume), 'globalmount')
 
-  const { read, write } = recordFiles(agent)
+  const { readEach, write } = recordFiles(agent)
+
+  const publishedTo = async (podUID: string): Promise<readonly PublishedVolume[]> => {
+    const mounts = await readEach(await namesIn(volumesOf(podUID)), (name) => join(volumesOf(podUID), name, fileName))
+    const blocks = await readEach(await devices.volumesOf(podUID), (name) => devices.recordOf(podUID, name))
+    return [
+      ...mounts.map(({ name: volume, record }) => ({ podUID, volume, ...volumeIn(record) })),
+      ...blocks.map(({ name: volume, record }) => ({ podUID, volume, ...volumeIn(record), isBlock: true as const })),
+    ]
+  }
+
+  const stagedOf = async (driver: string): Promise<readonly StagedVolume[]> => {
+    const found = await readEach(await namesIn(join(drivers, driver)), (name) => join(drivers, driver, name, fileName))
+    return found.flatMap(({ record }) => (record.driverName === driver ? { driver, ...handleIn(record) } : []))
+  }
+
+  const stagedDevices = async (): Promise<readonly StagedVolume[]> => {
+    const found = await readEach(await namesIn(devices.root), (name) => join(devices.dataOf(name), fileName))
+    return found.map(({ name: volume, record }) => ({
+      ...{ driver: record.driverName, ...handleIn(record), volume },
+      isBlock: true as const,
+    }))
+  }
 
   return {
     targetOf,
@@ -118,31 +140,13 @@ export function csiRecords(kubeletDirectory: string, agent: string): CsiRecords 
     },
     async published(podUID) {
       const found: PublishedVolume[] = []
-      for (const uid of podUID === undefined ? await namesIn(pods) : [podUID]) {
-        for (const volume of await namesIn(volumesOf(uid))) {
-          const record = await read(join(volumesOf(uid), volume, fileName))
-          if (record !== undefined) found.push({ podUID: uid, volume, ...volumeIn(record) })
-        }
-        for (const volume of await devices.volumesOf(uid)) {
-          const record = await read(devices.recordOf(uid, volume))
-          if (record !== undefined) found.push({ podUID: uid, volume, ...volumeIn(record), isBlock: true })
-        }
-      }
+      for (const uid of podUID === undefined ? await namesIn(pods) : [podUID]) found.push(...(await publishedTo(uid)))
       return found
     },
     async staged() {
       const found: StagedVolume[] = []
-      for (const driver of await namesIn(drivers)) {
-        for (const volume of await namesIn(join(drivers, driver))) {
-          const record = await read(join(drivers, driver, volume, fileName))
-          if (record?.driverName === driver) found.push({ driver, ...handleIn(record) })
-        }
-      }
-      for (const volume of await namesIn(devices.root)) {
-        const record = await read(join(devices.dataOf(volume), fileName))
-        if (record !== undefined) found.push({ driver: record.driverName, ...handleIn(record), volume, isBlock: true })
-      }
-      return found
+      for (const driver of await namesIn(drivers)) found.push(...(await stagedOf(driver)))
+      return [...found, ...(await stagedDevices())]
     },
   }
 }
@@ -168,9 +172,18 @@ function recordFiles(agent: string) {
     const record = decode(VolumeDataSchema, parseJson(found))
     return record.ok && record.value.agent === agent ? record.value : undefined
   }
+  /** Without those that have no record, or one of another agent. */
+  const readEach = async (names: readonly string[], fileOf: (name: string) => string) => {
+    const found: { readonly name: string; readonly record: VolumeData }[] = []
+    for (const name of names) {
+      const record = await read(fileOf(name))
+      if (record !== undefined) found.push({ name, record })
+    }
+    return found
+  }
   const write = async (file: string, data: { readonly [name: string]: string | true }) => {
     await mkdir(dirname(file), { recursive: true, mode: 0o750 })
     await replaceFile(file, `${JSON.stringify({ ...data, agent })}\n`)
   }
-  return { read, write }
+  return { readEach, write }
 }

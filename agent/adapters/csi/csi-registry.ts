@@ -13,6 +13,7 @@ import { codeOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { NodeDriver } from '../../pods/volumes/csi/node-drivers.ts'
+import { pluginChanges } from '../../pods/volumes/csi/plugin-changes.ts'
 import type { RegisteredDriver } from './csi-calls.ts'
 import { type RegisteredPlugin, registeredPlugin } from './plugin-registration.ts'
 
@@ -46,7 +47,6 @@ const rescanMs = 60_000
 /** The drivers that were there at the start are reported together. */
 const settleMs = 10_000
 const retry = { firstMs: 1_000, maxMs: 120_000 }
-const mostPlugins = 64
 
 export function csiRegistry(needs: CsiRegistryNeeds): CsiRegistry {
   const { kubeletDirectory, writes, open, release, clock, log } = needs
@@ -88,17 +88,14 @@ export function csiRegistry(needs: CsiRegistryNeeds): CsiRegistry {
   }
 
   const scan = async () => {
-    const present = await socketsIn(folder)
-    for (const [name, plugin] of plugins) {
-      if (present.get(name) === plugin.id) continue
+    const known = new Map([...plugins].map(([name, { id }]) => [name, id]))
+    const { gone, added } = pluginChanges(known, await socketsIn(folder))
+    for (const name of gone) {
+      const found = plugins.get(name)?.found
       plugins.delete(name)
-      if (plugin.found !== undefined) log.info('CSI driver is gone', { driver: plugin.found.node.name })
+      if (found !== undefined) log.info('CSI driver is gone', { driver: found.node.name })
     }
-    for (const [name, id] of present) {
-      if (plugins.has(name)) continue
-      if (plugins.size >= mostPlugins) break
-      plugins.set(name, { id, attempts: 0, nextMs: 0, isAsked: false })
-    }
+    for (const [name, id] of added) plugins.set(name, { id, attempts: 0, nextMs: 0, isAsked: false })
   }
 
   /** Gives the time until the next pass. */

@@ -24,6 +24,9 @@ export interface CsiStatsLoop extends Loop {
   measured(): readonly DriverVolume[]
 }
 
+type Reading = { readonly volume: PublishedVolume; readonly stats: DriverVolume }
+type Readings = { readonly found: readonly Reading[]; readonly failedDriver?: string }
+
 /** As the kubelet (volumeStatsAggPeriod). */
 const everyMs = 60_000
 
@@ -49,7 +52,7 @@ export function csiStats({ records, hasDrivers, driver, events, clock, log }: Cs
     }
   }
 
-  const notify = (volumes: readonly { readonly volume: PublishedVolume; readonly stats: DriverVolume }[]) => {
+  const notify = (volumes: readonly Reading[]) => {
     const now = new Map<string, string>()
     for (const { volume, stats } of volumes) {
       if (!stats.condition?.abnormal) continue
@@ -67,29 +70,30 @@ export function csiStats({ records, hasDrivers, driver, events, clock, log }: Cs
     abnormal = now
   }
 
+  /** Those of one driver, up to the first that fails. */
+  const readInTurn = async (volumes: readonly PublishedVolume[]): Promise<Readings> => {
+    const found: Reading[] = []
+    for (const volume of volumes) {
+      try {
+        const stats = await read(volume)
+        if (stats !== undefined) found.push({ volume, stats })
+      } catch (error) {
+        if (!failures.has(volume.driver)) log.warn('Figures of a volume not read', { ...volume, error })
+        return { found, failedDriver: volume.driver }
+      }
+    }
+    return { found }
+  }
+
   /** Drivers are asked side by side, the volumes of one after another: one that hangs has only its own figures missing. */
   const round = async () => {
     const byDriver = new Map<string, PublishedVolume[]>()
     for (const volume of await records.published())
       byDriver.set(volume.driver, [...(byDriver.get(volume.driver) ?? []), volume])
-    const failed = new Set<string>()
-    const rounds = [...byDriver.values()].map(async (volumes) => {
-      const found: { volume: PublishedVolume; stats: DriverVolume }[] = []
-      for (const volume of volumes) {
-        try {
-          const stats = await read(volume)
-          if (stats !== undefined) found.push({ volume, stats })
-        } catch (error) {
-          failed.add(volume.driver)
-          if (!failures.has(volume.driver)) log.warn('Figures of a volume not read', { ...volume, error })
-          break
-        }
-      }
-      return found
-    })
-    const found = (await Promise.all(rounds)).flat()
+    const rounds = await Promise.all([...byDriver.values()].map(readInTurn))
+    const found = rounds.flatMap((one) => one.found)
     measured = found.map(({ stats }) => stats)
-    failures = failed
+    failures = new Set(rounds.flatMap(({ failedDriver }) => failedDriver ?? []))
     notify(found)
   }
 
