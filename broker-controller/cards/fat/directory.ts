@@ -23,35 +23,64 @@ export type DirectoryEntry = {
 /** Without the label of the volume, and without `.` and `..`. */
 export function entriesOf(bytes: Buffer, isWide: boolean): readonly DirectoryEntry[] {
   const found: DirectoryEntry[] = []
-  let long: { name: string; sum: number; next: number; first: number } | undefined
+  let long: LongName | undefined
   for (let slot = 0; (slot + 1) * entryBytes <= bytes.length; slot++) {
     const entry = bytes.subarray(slot * entryBytes, (slot + 1) * entryBytes)
-    const [mark = 0, kind = 0] = [entry[0], entry[11]]
-    if (mark === 0) break
-    if (mark !== freed && (kind & 0x3f) === attribute.longName) {
-      const order = mark & 0x1f
-      if ((mark & 0x40) !== 0) long = { name: lettersOf(entry), sum: entry[13] ?? 0, next: order - 1, first: slot }
-      else if (long?.next === order && long.sum === entry[13]) {
-        long = { ...long, name: lettersOf(entry) + long.name, next: order - 1 }
-      } else long = undefined
+    const kind = slotKind(entry)
+    if (kind === 'end') break
+    if (kind === 'longName') {
+      long = withPart(long, entry, slot)
       continue
     }
-    const short = entry.subarray(0, 11)
-    const named = long?.next === 0 && long.sum === shortNameSum(short) ? long : undefined
+    if (kind === 'entry') found.push(entryIn(entry, slot, long, isWide))
     long = undefined
-    if (mark === freed || mark === 0x2e || (kind & attribute.volume) !== 0) continue
-    const high = isWide ? entry.readUInt16LE(20) : 0
-    const first = named?.first ?? slot
-    found.push({
-      name: named?.name ?? displayedShortName(short, entry[12] ?? 0),
-      short: short.toString('latin1'),
-      isDirectory: (kind & attribute.directory) !== 0,
-      cluster: high * 0x10000 + entry.readUInt16LE(26),
-      size: entry.readUInt32LE(28),
-      slots: { first, count: slot - first + 1 },
-    })
   }
   return found
+}
+
+/** `other`: freed, the label of the volume, `.` or `..`. */
+type SlotKind = 'end' | 'longName' | 'other' | 'entry'
+
+function slotKind(entry: Buffer): SlotKind {
+  const [mark = 0, attributes = 0] = [entry[0], entry[11]]
+  if (mark === 0) return 'end'
+  if (mark === freed) return 'other'
+  if ((attributes & 0x3f) === attribute.longName) return 'longName'
+  return mark === 0x2e || (attributes & attribute.volume) !== 0 ? 'other' : 'entry'
+}
+
+/** The parts of a long name read so far: the last is first in the directory. */
+type LongName = {
+  readonly name: string
+  /** Of the short name that follows. */
+  readonly sum: number
+  /** The number of the part that is expected next; 0: the name is complete. */
+  readonly next: number
+  readonly first: number
+}
+
+/** undefined: the part continues no name. */
+function withPart(long: LongName | undefined, entry: Buffer, slot: number): LongName | undefined {
+  const [mark = 0, sum = 0] = [entry[0], entry[13]]
+  const order = mark & 0x1f
+  if ((mark & 0x40) !== 0) return { name: lettersOf(entry), sum, next: order - 1, first: slot }
+  if (long?.next !== order || long.sum !== sum) return undefined
+  return { ...long, name: lettersOf(entry) + long.name, next: order - 1 }
+}
+
+function entryIn(entry: Buffer, slot: number, long: LongName | undefined, isWide: boolean): DirectoryEntry {
+  const short = entry.subarray(0, 11)
+  const named = long?.next === 0 && long.sum === shortNameSum(short) ? long : undefined
+  const high = isWide ? entry.readUInt16LE(20) : 0
+  const first = named?.first ?? slot
+  return {
+    name: named?.name ?? displayedShortName(short, entry[12] ?? 0),
+    short: short.toString('latin1'),
+    isDirectory: ((entry[11] ?? 0) & attribute.directory) !== 0,
+    cluster: high * 0x10000 + entry.readUInt16LE(26),
+    size: entry.readUInt32LE(28),
+    slots: { first, count: slot - first + 1 },
+  }
 }
 
 export function findEntry(entries: readonly DirectoryEntry[], name: string): DirectoryEntry | undefined {

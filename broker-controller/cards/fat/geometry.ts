@@ -26,51 +26,103 @@ export function readGeometry(sector: Uint8Array, size: number): Geometry | strin
   if (sector.length < 512) return 'is shorter than a sector'
   const view = new DataView(sector.buffer, sector.byteOffset, sector.byteLength)
   if (view.getUint16(510, true) !== 0xaa55) return 'is not a FAT: its first sector has no signature'
+  const fields = fieldsIn(view)
+  const fieldsProblem = firstProblem(problemsOfFields(fields, size))
+  if (fieldsProblem !== undefined) return fieldsProblem
+  const layout = layoutOf(fields)
+  const layoutProblem = firstProblem(problemsOfLayout(fields, layout))
+  if (layoutProblem !== undefined) return layoutProblem
+  return fields.width === 16 ? narrowGeometry(fields, layout) : wideGeometry(view, fields, layout)
+}
+
+/** What both widths have in their first sector. */
+type Fields = {
+  readonly width: 16 | 32
+  readonly sectorBytes: number
+  readonly sectorsPerCluster: number
+  readonly clusterBytes: number
+  /** Sectors before the first table. */
+  readonly reserved: number
+  readonly tables: number
+  readonly rootEntries: number
+  readonly tableSectors: number
+  /** The size that it claims, in bytes. */
+  readonly claimed: number
+}
+
+function fieldsIn(view: DataView): Fields {
   const sectorBytes = view.getUint16(11, true)
   const sectorsPerCluster = view.getUint8(13)
-  const clusterBytes = sectorBytes * sectorsPerCluster
-  if (![512, 1024, 2048, 4096].includes(sectorBytes)) return `is not a FAT: sectors of ${sectorBytes} bytes`
-  if (!isPowerOfTwo(sectorsPerCluster) || clusterBytes > 65_536)
-    return `is not a FAT: clusters of ${clusterBytes} bytes`
-  const reserved = view.getUint16(14, true)
-  const tables = view.getUint8(16)
-  const rootEntries = view.getUint16(17, true)
   const short = { sectors: view.getUint16(19, true), table: view.getUint16(22, true) }
   const sectors = short.sectors === 0 ? view.getUint32(32, true) : short.sectors
   const width = short.table === 0 ? 32 : 16 // As Linux decides.
-  const tableSectors = width === 32 ? view.getUint32(36, true) : short.table
-  if (reserved === 0 || tables === 0 || tables > 4 || tableSectors === 0) return 'is not a FAT: it has no table'
-  if (sectors * sectorBytes > size) {
-    return `has a damaged FAT: it claims ${sectors * sectorBytes} bytes of a partition of ${size}`
+  return {
+    ...{ width, sectorBytes, sectorsPerCluster, clusterBytes: sectorBytes * sectorsPerCluster },
+    ...{ reserved: view.getUint16(14, true), tables: view.getUint8(16), rootEntries: view.getUint16(17, true) },
+    tableSectors: width === 32 ? view.getUint32(36, true) : short.table,
+    claimed: sectors * sectorBytes,
   }
+}
+
+type Layout = Pick<Geometry, 'tableStart' | 'tableBytes' | 'dataStart' | 'clusters'> & { readonly rootBytes: number }
+
+function layoutOf({ sectorBytes, clusterBytes, reserved, tables, rootEntries, tableSectors, claimed }: Fields): Layout {
   const rootBytes = Math.ceil((rootEntries * 32) / sectorBytes) * sectorBytes
   const tableStart = reserved * sectorBytes
   const tableBytes = tableSectors * sectorBytes
   const dataStart = tableStart + tables * tableBytes + rootBytes
-  const clusters = Math.floor((sectors * sectorBytes - dataStart) / clusterBytes)
-  if (clusters < 1) return 'has a damaged FAT: there is no room beside its tables'
-  if (width === 16 && clusters < 4085) return 'is a FAT12, which no Raspberry Pi OS has'
-  if (tableBytes > maxTableBytes) return `has a FAT of ${tableBytes} bytes; the limit is ${maxTableBytes}`
-  if ((clusters + 2) * (width / 8) > tableBytes)
-    return `has a damaged FAT: its table is too short for ${clusters} clusters`
-  const common = { sectorBytes, clusterBytes, tableStart, tableBytes, tables, dataStart, clusters }
-  if (width === 16) {
-    if (rootEntries === 0) return 'has a damaged FAT: no root directory'
-    const root = { start: dataStart - rootBytes, size: rootEntries * 32 }
-    return { ...common, width, root, infoStart: undefined }
-  }
-  if (rootEntries !== 0) return 'has a damaged FAT: a root directory of FAT16 with a table of FAT32'
-  if (view.getUint16(42, true) !== 0) return 'has a FAT32 of a version that is not known'
-  if ((view.getUint16(40, true) & 0x80) !== 0) return 'has a FAT32 whose tables are not copies of each other'
+  return { rootBytes, tableStart, tableBytes, dataStart, clusters: Math.floor((claimed - dataStart) / clusterBytes) }
+}
+
+/** Whether it is so, and the reason of a refusal. */
+type Check = readonly [isWrong: boolean, problem: string]
+
+function firstProblem(checks: readonly Check[]): string | undefined {
+  return checks.find(([isWrong]) => isWrong)?.[1]
+}
+
+function problemsOfFields(fields: Fields, size: number): readonly Check[] {
+  const { sectorBytes, sectorsPerCluster, clusterBytes, reserved, tables, tableSectors, claimed } = fields
+  const hasTables = reserved > 0 && tables > 0 && tables <= 4 && tableSectors > 0
+  return [
+    [![512, 1024, 2048, 4096].includes(sectorBytes), `is not a FAT: sectors of ${sectorBytes} bytes`],
+    [!isPowerOfTwo(sectorsPerCluster) || clusterBytes > 65_536, `is not a FAT: clusters of ${clusterBytes} bytes`],
+    [!hasTables, 'is not a FAT: it has no table'],
+    [claimed > size, `has a damaged FAT: it claims ${claimed} bytes of a partition of ${size}`],
+  ]
+}
+
+function problemsOfLayout({ width, rootEntries }: Fields, { tableBytes, clusters }: Layout): readonly Check[] {
+  const shortTable = `has a damaged FAT: its table is too short for ${clusters} clusters`
+  return [
+    [clusters < 1, 'has a damaged FAT: there is no room beside its tables'],
+    [width === 16 && clusters < 4085, 'is a FAT12, which no Raspberry Pi OS has'],
+    [tableBytes > maxTableBytes, `has a FAT of ${tableBytes} bytes; the limit is ${maxTableBytes}`],
+    [(clusters + 2) * (width / 8) > tableBytes, shortTable],
+    [width === 16 && rootEntries === 0, 'has a damaged FAT: no root directory'],
+    [width === 32 && rootEntries !== 0, 'has a damaged FAT: a root directory of FAT16 with a table of FAT32'],
+  ]
+}
+
+function narrowGeometry({ sectorBytes, clusterBytes, tables, rootEntries }: Fields, layout: Layout): Geometry {
+  const { rootBytes, ...places } = layout
+  const root = { start: layout.dataStart - rootBytes, size: rootEntries * 32 }
+  return { ...places, width: 16, sectorBytes, clusterBytes, tables, root, infoStart: undefined }
+}
+
+function wideGeometry(view: DataView, fields: Fields, layout: Layout): Geometry | string {
+  const { sectorBytes, clusterBytes, tables, reserved } = fields
+  const { rootBytes, ...places } = layout
   const cluster = view.getUint32(44, true)
-  if (cluster < 2 || cluster > clusters + 1) return `has a damaged FAT: its root directory is in cluster ${cluster}`
+  const problem = firstProblem([
+    [view.getUint16(42, true) !== 0, 'has a FAT32 of a version that is not known'],
+    [(view.getUint16(40, true) & 0x80) !== 0, 'has a FAT32 whose tables are not copies of each other'],
+    [cluster < 2 || cluster > layout.clusters + 1, `has a damaged FAT: its root directory is in cluster ${cluster}`],
+  ])
+  if (problem !== undefined) return problem
   const info = view.getUint16(48, true)
-  return {
-    ...common,
-    width,
-    root: { cluster },
-    infoStart: info > 0 && info < reserved ? info * sectorBytes : undefined,
-  }
+  const infoStart = info > 0 && info < reserved ? info * sectorBytes : undefined
+  return { ...places, width: 32, sectorBytes, clusterBytes, tables, root: { cluster }, infoStart }
 }
 
 /** Where a cluster begins. */
