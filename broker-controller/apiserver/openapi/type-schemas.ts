@@ -4,6 +4,7 @@
  */
 import { type Keywords, keywordsOf, type TSchema } from '../../../api/schema.ts'
 import { descriptionOf } from './descriptions.ts'
+import { type SchemaShape, schemaShape } from './schema-shape.ts'
 import { capitalised, nestedTypeName, wellKnownTypes } from './type-names.ts'
 
 export type OpenApiVersion = 'v2' | 'v3'
@@ -58,28 +59,33 @@ export function typeRegistry(version: OpenApiVersion): TypeRegistry {
     }
   }
 
+  const typeOf: { readonly [shape in SchemaShape]: (place: string, keywords: Keywords) => JsonSchema } = {
+    list: (place, keywords) => ({ type: 'array', ...itemsAt(place, keywords), ...listKeywords(keywords) }),
+    map: (place, keywords) => ({ type: 'object', ...valuesAt(place, keywords), ...mapKeywords(keywords) }),
+    object: objectType,
+    quantity: () => plain('quantity'),
+    intOrString: () => plain('intOrString'),
+    time: () => plain('time'),
+    microTime: () => plain('microTime'),
+    choice: (_, keywords) => choiceOf(keywords),
+    integer: () => ({ type: 'integer', format: 'int64' }),
+    number: () => ({ type: 'number', format: 'double' }),
+    plain: (_, { type, format }) => ({ type, ...(format !== undefined && { format }) }),
+    any: () => ({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true }),
+  }
+
   function typeAt(place: string, schema: TSchema): JsonSchema {
     const keywords = keywordsOf(schema)
-    const { type, items, patternProperties, format, anyOf } = keywords
-    if (type === 'array' && items !== undefined) {
-      return { type: 'array', items: typeAt(place, items), ...listKeywords(keywords) }
-    }
-    if (patternProperties !== undefined) {
-      const [values] = Object.values(patternProperties)
-      const of = values === undefined ? {} : { additionalProperties: typeAt(place, values) }
-      return { type: 'object', ...of, ...mapKeywords(keywords) }
-    }
-    if (type === 'object') return objectType(place, keywords)
-    if (keywords['x-kubernetes-quantity']) return plain('quantity')
-    if (keywords['x-kubernetes-int-or-string']) return plain('intOrString')
-    if (keywords['x-bramble-time'] !== undefined) {
-      return plain(keywords['x-bramble-time'] === 'seconds' ? 'time' : 'microTime')
-    }
-    if (anyOf !== undefined || keywords.const !== undefined) return choiceOf(keywords)
-    if (type === 'integer') return { type, format: 'int64' }
-    if (type === 'number') return { type, format: 'double' }
-    if (type !== undefined) return { type, ...(format !== undefined && { format }) }
-    return { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+    return typeOf[schemaShape(keywords)](place, keywords)
+  }
+
+  function itemsAt(place: string, { items }: Keywords): JsonSchema {
+    return items === undefined ? {} : { items: typeAt(place, items) }
+  }
+
+  function valuesAt(place: string, { patternProperties = {} }: Keywords): JsonSchema {
+    const [values] = Object.values(patternProperties)
+    return values === undefined ? {} : { additionalProperties: typeAt(place, values) }
   }
 
   return {
