@@ -102,15 +102,25 @@ export function extensionListIn(document: unknown): ExtensionPage {
 export function extensionEventIn(document: unknown): ExtensionEvent | 'expired' | undefined {
   if (!isObject(document)) return undefined
   const { type, object: shown } = document
-  if (type === 'ERROR') return isObject(shown) && shown['code'] === 410 ? 'expired' : undefined
-  if (type === 'BOOKMARK') {
-    const metadata = isObject(shown) ? shown['metadata'] : undefined
-    const version = isObject(metadata) ? metadata['resourceVersion'] : undefined
-    return typeof version === 'string' && isWithin(version, longestVersion)
-      ? { type, resourceVersion: version }
-      : undefined
+  switch (type) {
+    case 'ERROR':
+      return isObject(shown) && shown['code'] === 410 ? 'expired' : undefined
+    case 'BOOKMARK':
+      return bookmarkIn(shown)
+    case 'ADDED':
+    case 'MODIFIED':
+    case 'DELETED': {
+      const found = extensionObjectIn(shown)
+      return found && { type, object: found }
+    }
+    default:
+      return undefined
   }
-  if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') return undefined
-  const found = extensionObjectIn(shown)
-  return found && { type, object: found }
+}
+
+function bookmarkIn(shown: unknown): ExtensionEvent | undefined {
+  const metadata = isObject(shown) ? shown['metadata'] : undefined
+  const version = isObject(metadata) ? metadata['resourceVersion'] : undefined
+  const isFine = typeof version === 'string' && isWithin(version, longestVersion)
+  return isFine ? { type: 'BOOKMARK', resourceVersion: version } : undefined
 }

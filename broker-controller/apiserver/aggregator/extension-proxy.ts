@@ -58,47 +58,69 @@ export function extensionProxy({ servers, clock, mostAtOnce = defaultAtOnce }: E
       else underWay.set(name, left)
     }
   }
+  /** Calls `ended` when the connection has ended, and `late` before it ends a request that takes too long. */
+  const forward = async (
+    { route, identity, streamOwner, offered, signal }: AggregatedRequest,
+    raw: RawRequest,
+    headers: readonly string[],
+    { ended, late }: { readonly ended: () => void; readonly late: () => void },
+  ): Promise<ApiResponse> => {
+    const { apiService } = route
+    const isUpgrade = offered !== undefined
+    const connection = await servers.connect(apiService, { identity, streamOwner, signal })
+    const expire = () => {
+      late()
+      connection.destroy()
+    }
+    const stop = isLongAggregated(route, isUpgrade) ? () => {} : startDeadline(answerMs, expire, clock)
+    connection.once('close', () => {
+      stop()
+      ended()
+    })
+    return await proxyExchange({
+      connection,
+      scheme: 'https',
+      trust: await servers.trust(apiService),
+      raw,
+      path: `${route.path}${raw.query === '' ? '' : `?${raw.query}`}`,
+      headers,
+      isUpgrade,
+      rewriteLocation: (location) => location,
+      clock,
+    })
+  }
+
   return {
-    async answer({ route, identity, streamOwner, offered, raw, signal }) {
-      const { apiService } = route
+    async answer(request) {
+      const { route, raw } = request
       if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be forwarded')
-      if (availableCondition(apiService)?.status !== 'True') return unavailable
-      const isUpgrade = offered !== undefined
-      const { method, address } = raw
-      const sent = requestHeaders({ method, headers: raw.headers, address, uri: raw.path, isUpgrade })
-      const headers = withRemoteUser(sent, identity)
-      const release = take(apiService.metadata.name)
+      if (availableCondition(route.apiService)?.status !== 'True') return unavailable
+      const headers = forwardedHeaders(request, raw)
+      const release = take(route.apiService.metadata.name)
       let isLate = false
+      const late = () => {
+        isLate = true
+      }
       try {
-        const connection = await servers.connect(apiService, { identity, streamOwner, signal })
-        const expire = () => {
-          isLate = true
-          connection.destroy()
-        }
-        const stop = isLongAggregated(route, isUpgrade) ? () => {} : startDeadline(answerMs, expire, clock)
-        connection.once('close', () => {
-          stop()
-          release()
-        })
-        return await proxyExchange({
-          connection,
-          scheme: 'https',
-          trust: await servers.trust(apiService),
-          raw,
-          path: `${route.path}${raw.query === '' ? '' : `?${raw.query}`}`,
-          headers,
-          isUpgrade,
-          rewriteLocation: (location) => location,
-          clock,
-        })
+        return await forward(request, raw, headers, { ended: release, late })
       } catch (error) {
         release()
-        if (isLate) throw new ApiError('Timeout', 'request did not complete within the allotted timeout')
-        if (isApiError(error) && isOfService(error)) return unavailable
-        throw error
+        return answerOfFailure(error, isLate)
       }
     },
   }
+}
+
+function forwardedHeaders({ identity, offered }: AggregatedRequest, raw: RawRequest): readonly string[] {
+  const { method, headers, address, path: uri } = raw
+  return withRemoteUser(requestHeaders({ method, headers, address, uri, isUpgrade: offered !== undefined }), identity)
+}
+
+/** Throws what is not answered with a text. */
+function answerOfFailure(error: unknown, isLate: boolean): ApiResponse {
+  if (isLate) throw new ApiError('Timeout', 'request did not complete within the allotted timeout')
+  if (isApiError(error) && isOfService(error)) return unavailable
+  throw error
 }
 
 /** Its text is that of kube-apiserver, which is not a Status. */

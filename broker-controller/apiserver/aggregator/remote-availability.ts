@@ -1,19 +1,17 @@
 /** Loop: checks that the servers of APIServices answer (kube-aggregator, pkg/controllers/status/remote/remote_available_controller.go). */
 import { setMaxListeners } from 'node:events'
 import { isApiError } from '../../../api/api-error.ts'
-import type { Endpoints } from '../../../api/network/endpoints.ts'
-import type { Service } from '../../../api/network/service.ts'
-import { type Availability, withAvailability } from '../../../api/registration/api-service.ts'
+import type { Availability } from '../../../api/registration/api-service.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { type Controller, runController } from '../../../daemon/controller.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
-import { equalJSON } from '../../store/equal-json.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store } from '../../store/store.ts'
 import { type ApiServices, isOfExtension, type StoredApiService } from './api-services.ts'
+import { afterCheck, againMs, serviceProblem } from './availability-check.ts'
 import { boundedReason, type ExtensionServers, hostOf } from './extension-servers.ts'
 
 export type RemoteAvailabilityNeeds = {
@@ -24,39 +22,12 @@ export type RemoteAvailabilityNeeds = {
   readonly log: Log
 }
 
-const checkMs = 30_000
-const failedCheckMs = 5_000
-/** Others have written meanwhile. */
-const againMs = 100
 const atOnce = 8
 /** Each may meet another endpoint; one success is enough. */
 const attempts = 5
 /** No attempt begins after it: a server that hangs is asked twice. */
 const attemptsMs = 8_000
 const mostBytes = 1024 * 1024
-
-/** Why nothing can be asked: of the Service, its port and its endpoints. undefined: all are there. */
-export function serviceProblem(
-  { spec }: Pick<StoredApiService, 'spec'>,
-  service: Service | undefined,
-  endpoints: Endpoints | undefined,
-): Availability | undefined {
-  const { namespace = '', name = '', port = 443 } = spec.service ?? {}
-  const place = `service/${name} in ${JSON.stringify(namespace)}`
-  const failed = (reason: string, message: string): Availability => ({ status: 'False', reason, message })
-  if (service === undefined) return failed('ServiceNotFound', `${place} is not present`)
-  if ((service.spec?.type ?? 'ClusterIP') !== 'ClusterIP') return undefined
-  const found = service.spec?.ports?.find((one) => one.port === port)
-  if (found === undefined) return failed('ServicePortError', `${place} is not listening on port ${port}`)
-  if (endpoints === undefined) return failed('EndpointsNotFound', `cannot find endpoints for ${place}`)
-  const portName = found.name ?? ''
-  const isReady = endpoints.subsets?.some(
-    ({ addresses = [], ports = [] }) => addresses.length > 0 && ports.some((one) => (one.name ?? '') === portName),
-  )
-  if (isReady) return undefined
-  const missing = `endpoints for ${place} have no addresses with port name ${JSON.stringify(portName)}`
-  return failed('MissingEndpoints', missing)
-}
 
 export function remoteAvailability(needs: RemoteAvailabilityNeeds): Loop {
   const { apiServices, clock, log } = needs
@@ -90,28 +61,31 @@ export function remoteAvailability(needs: RemoteAvailabilityNeeds): Loop {
 
 function checker(needs: RemoteAvailabilityNeeds): Controller {
   const { store, clock } = needs
+
+  /** false: others have written meanwhile. */
+  const update = async (apiService: StoredApiService): Promise<boolean> => {
+    try {
+      await store.updateStatus('apiservices', apiService)
+      return true
+    } catch (error) {
+      if (isApiError(error, 'Conflict') || isApiError(error, 'NotFound')) return false
+      throw error
+    }
+  }
+
   return {
     name: 'remote-availability',
     async reconcile(name, signal) {
       const key = { namespace: '', name }
-      const apiService = await store.get('apiservices', key)
-      if (apiService === undefined || !isOfExtension(apiService)) return undefined
-      const found = await availabilityOf(apiService, needs, signal)
+      const checked = await store.get('apiservices', key)
+      if (checked === undefined || !isOfExtension(checked)) return undefined
+      const found = await availabilityOf(checked, needs, signal)
       if (signal.aborted) return undefined
       // The check takes a while: others may have written since.
       const present = await store.get('apiservices', key)
-      if (present === undefined) return undefined
-      if (!equalJSON(present.spec, apiService.spec)) return { requeueAfterMs: againMs }
-      const status = withAvailability(present.status, found, rfc3339(clock.wallMs()))
-      if (status !== present.status) {
-        try {
-          await store.updateStatus('apiservices', { ...present, status })
-        } catch (error) {
-          if (!isApiError(error, 'Conflict') && !isApiError(error, 'NotFound')) throw error
-          return { requeueAfterMs: againMs }
-        }
-      }
-      return { requeueAfterMs: found.reason === 'FailedDiscoveryCheck' ? failedCheckMs : checkMs }
+      const next = afterCheck(checked, present, found, rfc3339(clock.wallMs()))
+      if (next.write !== undefined && !(await update(next.write))) return { requeueAfterMs: againMs }
+      return next.requeueAfterMs === undefined ? undefined : { requeueAfterMs: next.requeueAfterMs }
     },
   }
 }
