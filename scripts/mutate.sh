@@ -25,7 +25,7 @@ version=9.6.1
 sample='' seed=1 decisions=''
 
 # Decisions about nodes, pods, pressure, leases, workloads, scheduling, access and admission are in these folders.
-decisionFolders='agent/(eviction|health|network|node|pods|shutdown)|broker-controller/(default-roles|apiserver/(authentication|authorization|flow-control|handlers|kinds|quota|webhooks)|broker/(inbox|mqtt|outbox)|controllers|scheduler)'
+decisionFolders='agent/(eviction|health|network|node|pods|runtime|shutdown)|broker-controller/(default-roles|apiserver/(authentication|authorization|flow-control|handlers|kinds|quota|webhooks)|broker/(inbox|mqtt|outbox)|controllers|scheduler)'
 # What waits, what reads or calls the outside, and what makes or reads bytes (as encoders do) is not a decision.
 notDecided="\b(async|await|Promise)\b|\.then\(|\bBuffer\b(?!\.byteLength)|from 'node:(?!(crypto|util)')"
 isDecision() { [[ $1 =~ ^($decisionFolders)/ ]] && ! grep --quiet --perl-regexp "$notDecided" "$1"; }

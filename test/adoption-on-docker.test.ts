@@ -1,7 +1,7 @@
 import { cp, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
-import type { ContainerRuntime } from '../agent/pods/runtime/runtime.ts'
+import type { ContainerRuntime } from '../agent/runtime/runtime.ts'
 import { memoryCheckpoint } from '../agent/testing/pod-world.ts'
 import { savedTree } from '../agent/testing/saved-trees.ts'
 import type { Pod, PodStatus } from '../api/pod.ts'

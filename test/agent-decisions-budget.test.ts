@@ -5,7 +5,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import type { ContainerRuntime } from '../agent/pods/runtime/runtime.ts'
+import type { ContainerRuntime } from '../agent/runtime/runtime.ts'
 import { fakeRuntime } from '../agent/testing/fake-runtime.ts'
 import { fakeVolumes } from '../agent/testing/fake-volumes.ts'
 import { image } from '../agent/testing/node-in-memory.ts'

@@ -190,7 +190,7 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
 
 /** Folders of agent/pods, from the lowest floor to the highest. A folder imports from lower floors only; the pod manager is on top. */
 const podFloors: readonly (readonly string[])[] = [
-  ['runtime', 'wanted'],
+  ['wanted'],
   ['record', 'static'],
   ['options', 'probes'],
   ['images', 'volumes'],
@@ -218,6 +218,22 @@ test('every import points the right way', async (t) => {
   t.same(arrows.flatMap(problemsOf), [])
 })
 
+test('the parts of the agent import types of each other one way', async (t) => {
+  /** Each part imports those before it: values of `runtime`, which is of no part, and types of the others. */
+  const order = ['runtime', 'node', 'usage', 'eviction', 'pods', 'health', 'shutdown', 'network', 'sessions', 'updates']
+  const partAt = (path: string) => order.indexOf(/^agent\/([\w-]+)\//.exec(path)?.[1] ?? '')
+  const between = arrows.filter(
+    ({ from, to }) => partAt(from) >= 0 && partAt(to) >= 0 && partAt(from) !== partAt(to) && !isTest(from),
+  )
+  t.ok(between.length > 30, `${between.length} imports`)
+  t.same(
+    between.filter(({ from, to }) => partAt(to) > partAt(from)).map(({ from, to }) => `${from} → ${to}`),
+    [],
+  )
+  const parts = new Set(between.flatMap(({ from, to }) => [partAt(from), partAt(to)]))
+  t.equal(parts.size, order.length, 'every part of the list exists')
+})
+
 test('imports between the folders of agent/pods run one way', async (t) => {
   const folderOf = (path: string) => /^agent\/pods\/([\w-]+)\//.exec(path)?.[1] ?? 'pod-manager'
   const floorOf = (path: string) => {
@@ -236,7 +252,7 @@ test('imports between the folders of agent/pods run one way', async (t) => {
   )
   const folders = new Set(within.map(({ from }) => folderOf(from)))
   t.same(
-    podFloors.flat().filter((name) => !folders.has(name) && !['runtime', 'wanted'].includes(name)),
+    podFloors.flat().filter((name) => !folders.has(name) && name !== 'wanted'),
     [],
     'every folder of the list exists',
   )

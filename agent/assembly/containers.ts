@@ -8,7 +8,7 @@ import type { SignalSource } from '../eviction/observations.ts'
 import { oomWatch } from '../eviction/oom-watch.ts'
 import type { KernelLog } from '../health/kernel-log.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
-import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
+import type { ContainerRuntime } from '../runtime/runtime.ts'
 import { type ContainerList, containerList } from '../usage/container-list.ts'
 import type { PodUsage } from '../usage/usage.ts'
 

@@ -34,7 +34,6 @@ function machine(t: Test) {
       subscribe: (listener) => {
         emit = listener
       },
-      readable: () => true,
       look: () => unread.splice(0).forEach(emit),
     },
     event: ({ type, reason, message }) => events.push(`${type} ${reason}: ${message}`),

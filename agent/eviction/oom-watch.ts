@@ -1,9 +1,8 @@
 /** Kills of the kernel's OOM killer: the victim, and whether the machine or a control group was out of memory. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { KernelLog } from '../health/kernel-log.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
-import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
+import type { ContainerRuntime } from '../runtime/runtime.ts'
 
 export type OomKill = {
   readonly victim: string
@@ -25,8 +24,16 @@ export function parseOomKill(text: string): OomKill | undefined {
   return { victim, pid: Number(pid), limitOf: limitOf === '/' ? undefined : limitOf, group }
 }
 
+/** The kernel's log, as far as the watch reads it. */
+export interface KilledLines {
+  /** Receives every line from now on, and with the first read those that the kernel still holds. `ageMs`: the age of the line. */
+  subscribe(listener: (line: { readonly text: string; readonly ageMs: number }) => void): void
+  /** Reads the lines written until now. */
+  look(): void
+}
+
 export type OomWatchNeeds = {
-  readonly kernel: KernelLog
+  readonly kernel: KilledLines
   readonly event: (event: NodeEvent) => void
   readonly clock: Clock
   readonly log: Log

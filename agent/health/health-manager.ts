@@ -7,7 +7,7 @@ import type { Cell } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
-import type { MachineCondition } from '../node/status/conditions.ts'
+import type { MachineCondition, MachineHealth } from '../node/status/conditions.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import type { CheckResult, CheckTiming, HealthFinding } from './condition-check.ts'
 import { type Settled, settle } from './settling.ts'
@@ -27,13 +27,6 @@ export type HealthNeeds = {
   readonly recordEvent: (event: NodeEvent) => void
   /** Undefined until the checks ran once. */
   readonly writes: { readonly machineHealth: Cell<MachineHealth | undefined> }
-}
-
-export type MachineHealth = {
-  /** In the order of the checks. */
-  readonly conditions: readonly MachineCondition[]
-  /** Why the machine is not fit to run pods, each a sentence. */
-  readonly problems: readonly string[]
 }
 
 /** Equality of the cell: listeners are called when a condition differs. */

@@ -1,7 +1,7 @@
 import { test } from 'tap'
+import { platformProblem } from '../runtime/platforms.ts'
 import type { FakeRuntime } from '../testing/fake-runtime.ts'
 import { listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
-import { platformProblem } from './runtime/platforms.ts'
 
 test('an engine that is away is waited for, and statuses stand meanwhile', async (t) => {
   const { clock, runtime, log, world } = nodeInMemory(t)

@@ -5,7 +5,7 @@ import { longestFrame, type SessionRequest, sessionChannels } from '../../api/se
 import { aPod } from '../../api/testing/builders.ts'
 import { sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { noBackups, noCopies } from '../testing/no-copies.ts'
 import type { EngineStreams } from './engine-streams.ts'
 import { servePodSession } from './pod-sessions.ts'

@@ -13,8 +13,8 @@ import {
   randomNumbers,
   randomPieces,
 } from '../../daemon/testing/fuzz.ts'
-import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import type { VolumeBackups } from '../pods/volumes/volume-backups.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { noCopies } from '../testing/no-copies.ts'
 import type { EngineProcess } from './engine-streams.ts'
 import { servePodSession } from './pod-sessions.ts'

@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream'
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { SessionFrames } from '../../daemon/sessions/session-frames.ts'
-import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import type { VolumeBackups } from '../pods/volumes/volume-backups.ts'
 import type { VolumeCopies } from '../pods/volumes/volume-moves.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
 import type { EngineStreams } from './engine-streams.ts'
 
 export type OpenSession = {

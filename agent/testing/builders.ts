@@ -1,6 +1,6 @@
 /** Builders of the engine's answers, for tests: each test passes only the fields that matter to it. */
 import type { MachineDevice } from '../pods/containers/devices.ts'
-import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/runtime/runtime.ts'
+import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../runtime/runtime.ts'
 
 /** A device of its own; with `number`, another path of the device with this number. */
 export function aDevice(path: string, { number = path, shared = 1 } = {}): MachineDevice {

@@ -10,7 +10,7 @@ import {
   RuntimeError,
   type RuntimeErrorReason,
   type RuntimeListener,
-} from '../pods/runtime/runtime.ts'
+} from '../runtime/runtime.ts'
 
 export interface FakeRuntime extends ContainerRuntime {
   /** The same engine as another node's agent sees it. */

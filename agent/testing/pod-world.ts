@@ -17,9 +17,9 @@ import {
   podManager,
 } from '../pods/pod-manager.ts'
 import type { NetworkProbes } from '../pods/probes/targets.ts'
-import type { ContainerRuntime, KernelLimits } from '../pods/runtime/runtime.ts'
 import type { VolumeStore } from '../pods/volumes/volume-store.ts'
 import type { CheckpointData, PodCheckpoint } from '../pods/wanted/pod-checkpoint.ts'
+import type { ContainerRuntime, KernelLimits } from '../runtime/runtime.ts'
 import { fakeVolumes } from './fake-volumes.ts'
 
 export type PodWorld = {

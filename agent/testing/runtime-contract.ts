@@ -1,12 +1,7 @@
 /** The contract of ContainerRuntime, for the engine in memory and the real ones. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
-import type {
-  ContainerIdentity,
-  ContainerOptions,
-  ContainerRuntime,
-  RuntimeContainer,
-} from '../pods/runtime/runtime.ts'
+import type { ContainerIdentity, ContainerOptions, ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
 
 export type World = {
   readonly runtime: ContainerRuntime

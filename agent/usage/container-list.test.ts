@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import type { RuntimeListener } from '../pods/runtime/runtime.ts'
+import type { RuntimeListener } from '../runtime/runtime.ts'
 import { fakeRuntime } from '../testing/fake-runtime.ts'
 import { containerList } from './container-list.ts'
 

@@ -1,6 +1,6 @@
 /** The containers of the engine. They are listed again after the engine reports a change, not at each call. */
 import type { Clock } from '../../daemon/clock.ts'
-import type { ContainerRuntime, RuntimeContainer } from '../pods/runtime/runtime.ts'
+import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
 
 export interface ContainerList {
   /** Rejects only when the engine has never answered. */

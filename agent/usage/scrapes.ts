@@ -2,7 +2,7 @@
 import type { Clock } from '../../daemon/clock.ts'
 import { withinOr } from '../../daemon/deadline.ts'
 import { type MetricFamily, metricsText } from '../../daemon/prometheus-text.ts'
-import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { agentMetrics, cadvisorMetrics, resourceMetrics } from './pod-metrics.ts'
 import { type ProbeFigures, probeMetrics } from './probe-metrics.ts'
 import type { NodeUsage, PodUsage } from './usage.ts'

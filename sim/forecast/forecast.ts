@@ -1,5 +1,5 @@
 /** Runs a fleet in simulated time, first until it is as wanted, then through a story, and gives what the story does to it. */
-import type { ContainerIdentity } from '../../agent/pods/runtime/runtime.ts'
+import type { ContainerIdentity } from '../../agent/runtime/runtime.ts'
 import { measureTurnsBy } from '../../daemon/limits/turn-limit.ts'
 import { openStory } from '../story/story.ts'
 import { beginLife } from '../world/life.ts'

@@ -1,5 +1,5 @@
 /** After the faults everything matches the manifests, and nothing is left over. */
-import type { RuntimeContainer } from '../../agent/pods/runtime/runtime.ts'
+import type { RuntimeContainer } from '../../agent/runtime/runtime.ts'
 import type { Node } from '../../api/node.ts'
 import { secretsOf } from '../../api/pod/pod-references.ts'
 import type { Pod } from '../../api/pod.ts'

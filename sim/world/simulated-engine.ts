@@ -4,8 +4,8 @@ import type {
   ContainerOptions,
   ContainerRuntime,
   RuntimeContainer,
-} from '../../agent/pods/runtime/runtime.ts'
-import { RuntimeError } from '../../agent/pods/runtime/runtime.ts'
+} from '../../agent/runtime/runtime.ts'
+import { RuntimeError } from '../../agent/runtime/runtime.ts'
 import { type FakeRuntime, fakeRuntime } from '../../agent/testing/fake-runtime.ts'
 import type { ContainerName, Fact } from '../story/facts.ts'
 import type { ProgramLife } from './life.ts'

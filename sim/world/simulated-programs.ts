@@ -1,5 +1,5 @@
 /** The programs of containers in place of their command lines, for pods of real manifests: how long they need for what. */
-import type { ContainerIdentity, ContainerRuntime } from '../../agent/pods/runtime/runtime.ts'
+import type { ContainerIdentity, ContainerRuntime } from '../../agent/runtime/runtime.ts'
 import type { FakeRuntime } from '../../agent/testing/fake-runtime.ts'
 import type { SimulatedTime } from './simulated-time.ts'
 

@@ -4,7 +4,7 @@ import { type CsiMount, csiSteps } from '../../pods/volumes/csi/csi-mount.ts'
 import {
   afterExpansion,
   type ExpansionEnd,
-  nextExpansion,
+  nextVolumeExpansion,
   noExpansions,
   withoutExpansion,
 } from '../../pods/volumes/csi/expansion-state.ts'
@@ -62,7 +62,7 @@ export function csiExpansion(needs: CsiExpansionNeeds): CsiExpansion {
       if (csi.growth === undefined) return
       const key = csiKeyOf(volume)
       const place = { key, place: placeOf(volume), growth: csi.growth, isNew }
-      const next = nextExpansion(state, place, monotonicMs())
+      const next = nextVolumeExpansion(state, place, monotonicMs())
       state = next.state
       if (next.step === 'none') return
       const grown: GrowingVolume = {

@@ -1,7 +1,7 @@
 /** The disk usage of pods: writable layers, logs and volumes. */
 import { lstat, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { Filled, PodDiskReading } from '../../usage/usage.ts'
 import { type FolderCounter, mountUsage } from './folder-usage.ts'
 import { type MountPoint, mountPoints, mountsAt } from './mounts.ts'

@@ -1,7 +1,7 @@
 /** Docker's answers about containers and the daemon → the runtime's types. */
 import { canonicalIPv6 } from '../../../api/text/ip-address.ts'
 import { isObject, parseJson } from '../../../api/text/json.ts'
-import type { ContainerIdentity, EngineRuntime, RuntimeContainer, RuntimeInfo } from '../../pods/runtime/runtime.ts'
+import type { ContainerIdentity, EngineRuntime, RuntimeContainer, RuntimeInfo } from '../../runtime/runtime.ts'
 import type { JsonShape, Kept } from './json-reader.ts'
 import { ownLabels, sandboxOf } from './labels.ts'
 import { plainText, shortened } from './refusal-text.ts'

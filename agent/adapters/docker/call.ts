@@ -1,6 +1,6 @@
 /** Calls of Docker: every call ends, every failure has a reason that callers can act on, and streams are read message by message. */
 import { withDeadline } from '../../../daemon/deadline.ts'
-import { RuntimeError, type RuntimeErrorReason } from '../../pods/runtime/runtime.ts'
+import { RuntimeError, type RuntimeErrorReason } from '../../runtime/runtime.ts'
 import { type JsonShape, jsonReader, type Kept } from './json-reader.ts'
 import { plainText, shortened } from './refusal-text.ts'
 

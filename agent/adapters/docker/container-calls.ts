@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type Dockerode from 'dockerode'
 import { sandboxImage } from '../../pods/images/sandbox-image.ts'
-import { type ContainerIdentity, isUnreachable, RuntimeError, type SandboxOptions } from '../../pods/runtime/runtime.ts'
+import { type ContainerIdentity, isUnreachable, RuntimeError, type SandboxOptions } from '../../runtime/runtime.ts'
 import { actMs, askMs, call } from './call.ts'
 import { containerName } from './labels.ts'
 import type { AttachableNetwork } from './network.ts'

@@ -11,7 +11,7 @@ import {
   type LogLimits,
   RuntimeError,
   type SandboxOptions,
-} from '../../pods/runtime/runtime.ts'
+} from '../../runtime/runtime.ts'
 import type { EngineStreams } from '../../sessions/engine-streams.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
 import { hasRuntime, infoOf, infoShape } from './answers.ts'

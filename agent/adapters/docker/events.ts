@@ -1,5 +1,5 @@
 /** Docker's events of containers, until the stream ends. */
-import type { RuntimeListener } from '../../pods/runtime/runtime.ts'
+import type { RuntimeListener } from '../../runtime/runtime.ts'
 import { runtimeError } from './call.ts'
 import type { EngineReader } from './connection.ts'
 import type { ContainerInspections } from './inspections.ts'

@@ -4,12 +4,7 @@ import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { configurationProblem, parseImageName } from '../../pods/images/image-decision.ts'
 import { isSandboxArchitecture, sandboxImage, sandboxLayer } from '../../pods/images/sandbox-image.ts'
-import {
-  type ContainerRuntime,
-  type ImageReference,
-  type LocalImage,
-  RuntimeError,
-} from '../../pods/runtime/runtime.ts'
+import { type ContainerRuntime, type ImageReference, type LocalImage, RuntimeError } from '../../runtime/runtime.ts'
 import { actMs, askMs, call, progressMessages } from './call.ts'
 import { type EngineReader, imagePath } from './connection.ts'
 import type { Engine } from './engine.ts'

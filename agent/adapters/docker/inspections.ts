@@ -1,5 +1,5 @@
 /** Lists containers with Docker's inspection, which is cached while a container's state does not change. */
-import type { ContainerRuntime, RuntimeContainer } from '../../pods/runtime/runtime.ts'
+import type { ContainerRuntime, RuntimeContainer } from '../../runtime/runtime.ts'
 import { containerOf, containerShape } from './answers.ts'
 import { askMs, call } from './call.ts'
 import type { EngineReader } from './connection.ts'

@@ -1,5 +1,5 @@
 /** The identity of a container in its labels: those of dockershim, and the node. */
-import type { ContainerIdentity } from '../../pods/runtime/runtime.ts'
+import type { ContainerIdentity } from '../../runtime/runtime.ts'
 
 export const nodeLabel = 'bramble.dev/node'
 

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { storyOf } from '../../../daemon/log.ts'
-import { isUnreachable, RuntimeError } from '../../pods/runtime/runtime.ts'
+import { isUnreachable, RuntimeError } from '../../runtime/runtime.ts'
 import type { Route } from '../kernel/host-routes.ts'
 import type { Engine } from './engine.ts'
 import { networkCalls } from './network-calls.ts'

@@ -1,7 +1,7 @@
 /** The output of containers: of a command in a running one, and the end of its log. */
 import { startDeadline } from '../../../daemon/deadline.ts'
 import { killTree } from '../../../daemon/process/process-tree.ts'
-import type { ExecResult } from '../../pods/runtime/runtime.ts'
+import type { ExecResult } from '../../runtime/runtime.ts'
 import { askMs, call } from './call.ts'
 import type { EngineReader } from './connection.ts'
 import type { Engine } from './engine.ts'

@@ -4,12 +4,7 @@
  */
 import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { longestTimerMs } from '../../../daemon/clock.ts'
-import {
-  type PullOptions,
-  type PullProgress,
-  type RegistryCredentials,
-  RuntimeError,
-} from '../../pods/runtime/runtime.ts'
+import { type PullOptions, type PullProgress, type RegistryCredentials, RuntimeError } from '../../runtime/runtime.ts'
 import { failureOf, type Progress, progressShape, runtimeError } from './call.ts'
 import type { Engine } from './engine.ts'
 import { partialImage } from './partial-images.ts'

@@ -1,5 +1,5 @@
 /** Docker's refusals as messages for the author of the pod: without Docker's internals, and with what to change. */
-import { refusalRemedy } from '../../pods/runtime/refusals.ts'
+import { refusalRemedy } from '../../runtime/refusals.ts'
 
 /** Prefixes that Docker, containerd and runc add to their errors. */
 const noise = [

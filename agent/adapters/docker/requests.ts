@@ -8,7 +8,7 @@ import type {
   LogLimits,
   PortMapping,
   SandboxOptions,
-} from '../../pods/runtime/runtime.ts'
+} from '../../runtime/runtime.ts'
 import { labelsOf } from './labels.ts'
 import type { AttachableNetwork } from './network.ts'
 

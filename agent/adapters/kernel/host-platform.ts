@@ -8,7 +8,7 @@ import {
   platformProblem,
   readEmulator,
   runsNatively,
-} from '../../pods/runtime/platforms.ts'
+} from '../../runtime/platforms.ts'
 
 export type HostPlatformNeeds = {
   /** `/`, or a saved tree. */

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../../daemon/clock.ts'
-import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { ContainerList } from '../../usage/container-list.ts'
 import type { GroupReading, InterfaceReading, PodDiskReading, PodReading, PodUsage } from '../../usage/usage.ts'
 import { folderCounter } from '../disk/folder-usage.ts'

@@ -14,7 +14,13 @@ import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import type { LastDesired } from '../../pods/sync/pod-updates.ts'
+
+/** The desired pods that this node had last. */
+export type LastDesired = {
+  readonly desired: Desired
+  /** No pod of the controller is here that it does not list: it is not an old copy, and all of it was decoded. */
+  readonly hasAllPods: boolean
+}
 
 export type CheckpointReporterNeeds = {
   readonly api: Pick<ApiClient, 'post'>

@@ -54,6 +54,14 @@ export type ConditionFacts = {
 
 export type MachineCondition = Pick<NodeCondition, 'type' | 'status' | 'reason' | 'message'>
 
+/** What the checks of the machine found. */
+export type MachineHealth = {
+  /** In the order of the checks. */
+  readonly conditions: readonly MachineCondition[]
+  /** Why the machine is not fit to run pods, each a sentence. */
+  readonly problems: readonly string[]
+}
+
 /** The node's conditions in the order of the kubelet, then the machine's, Ready last. `now` is RFC 3339. */
 export function nodeConditions(
   previous: readonly NodeCondition[],

@@ -8,8 +8,6 @@ import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import type { MachineHealth } from '../../health/health-manager.ts'
-import type { Departing } from '../../shutdown/departure.ts'
 import type { ControlPlane } from '../connection/control-plane.ts'
 import {
   type Amounts,
@@ -19,7 +17,7 @@ import {
   missingCapacity,
   type PodLimits,
 } from './capacity.ts'
-import { conditionEvents, type MachineCondition, nodeConditions } from './conditions.ts'
+import { conditionEvents, type MachineCondition, type MachineHealth, nodeConditions } from './conditions.ts'
 import type { NodeEvent } from './node-event.ts'
 import { isWorthReporting, nodeStatus, type SystemFacts } from './node-status.ts'
 import type { RuntimeHealth } from './runtime-health.ts'
@@ -38,9 +36,9 @@ export type NodeStatusNeeds = {
     readonly networkConditions: Reader<readonly MachineCondition[]>
     readonly volumesInUse: Reader<readonly string[] | undefined>
     readonly updateConditions: Reader<readonly MachineCondition[]>
-    /** Without a notification of its own: a node that reports NotReady before its leave loses its pods. See `departureReported`. */
-    readonly goingDown: Pick<Reader<Departing | undefined>, 'get'>
-    readonly departureReported: Reader<Departing | undefined>
+    /** undefined: the machine stays. Without a notification of its own: a node that reports NotReady before its leave loses its pods. See `departureReported`. */
+    readonly goingDown: Pick<Reader<object | undefined>, 'get'>
+    readonly departureReported: Reader<object | undefined>
   }
   readonly writes: { readonly nodeStatus: Cell<NodeStatus | undefined> }
   readonly event: (event: NodeEvent) => void

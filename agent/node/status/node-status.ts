@@ -1,6 +1,6 @@
 /** The whole NodeStatus, and whether a change of it is reported. */
 import type { NodeAddress, NodeCondition, NodeRuntimeHandler, NodeStatus, NodeSystemInfo } from '../../../api/node.ts'
-import type { EngineRuntime, ImageReference } from '../../pods/runtime/runtime.ts'
+import type { EngineRuntime, ImageReference } from '../../runtime/runtime.ts'
 import { type Amounts, asQuantities } from './capacity.ts'
 
 /** Read once at the start of the agent. */

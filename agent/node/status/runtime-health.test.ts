@@ -2,7 +2,7 @@ import { type Test, test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { agentBoard } from '../../assembly/board.ts'
-import { RuntimeError, type RuntimeInfo } from '../../pods/runtime/runtime.ts'
+import { RuntimeError, type RuntimeInfo } from '../../runtime/runtime.ts'
 import { engineInfo as info } from '../../testing/builders.ts'
 import { runtimeHealth, runtimeView } from './runtime-health.ts'
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../../daemon/clock.ts'
 import { withinOr } from '../../../daemon/deadline.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import type { ContainerRuntime, ImageReference, RuntimeInfo } from '../../pods/runtime/runtime.ts'
+import type { ContainerRuntime, ImageReference, RuntimeInfo } from '../../runtime/runtime.ts'
 
 /** Times are monotonic, in milliseconds. */
 export type RuntimeState = {

@@ -10,9 +10,9 @@ import { isSafeSysctl } from '../../../api/pod/sysctls.ts'
 import { untolerated } from '../../../api/pod/tolerations.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
+import type { PortMapping } from '../../runtime/runtime.ts'
 import { hostPorts } from '../options/container-options.ts'
 import { isSidecar } from '../record/pod-containers.ts'
-import type { PortMapping } from '../runtime/runtime.ts'
 import { podsToPreempt } from './preemption.ts'
 
 export type AdmitResult =

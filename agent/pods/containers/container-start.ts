@@ -6,6 +6,14 @@ import type { Secret } from '../../../api/secret.ts'
 import type { NodeClaim, NodeCsiDriver } from '../../../api/storage/node-claim.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
+import {
+  type ContainerMount,
+  type ContainerOptions,
+  type ContainerRuntime,
+  isUnreachable,
+  type KernelLimits,
+  RuntimeError,
+} from '../../runtime/runtime.ts'
 import { endsAsDamaged } from '../images/image-damage.ts'
 import type { PodImages } from '../images/pod-images.ts'
 import type { ApiServerLocation } from '../options/container-env.ts'
@@ -30,14 +38,6 @@ import {
   withoutImages,
 } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
-import {
-  type ContainerMount,
-  type ContainerOptions,
-  type ContainerRuntime,
-  isUnreachable,
-  type KernelLimits,
-  RuntimeError,
-} from '../runtime/runtime.ts'
 import { containerMounts, type Mounts } from '../volumes/container-mounts.ts'
 import { driverTokens } from '../volumes/driver-tokens.ts'
 import type { TokenManager } from '../volumes/token-manager.ts'

@@ -2,12 +2,12 @@
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
+import type { ContainerRuntime } from '../../runtime/runtime.ts'
 import type { StepOf } from '../plan/pod-steps.ts'
 import { leastGraceSeconds } from '../record/pod-containers.ts'
 import type { PodEvent } from '../record/pod-events.ts'
 import { onPreStop, onStopEnded, onStopping } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
-import type { ContainerRuntime } from '../runtime/runtime.ts'
 import { containerNamed, type HookNeeds, hookFailed, runHook } from './hooks.ts'
 
 export type ContainerStopNeeds = HookNeeds & {

@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { aContainer, aDevice } from '../../testing/builders.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { chooseDevices, deviceAllocator, deviceCapacity, type MachineDevice, type MachineDevices } from './devices.ts'
 
 const present: MachineDevices = new Map([

@@ -6,7 +6,7 @@
 import { isDevice } from '../../../api/node/device-names.ts'
 import type { Container } from '../../../api/pod.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
-import type { ContainerDevice, ContainerIdentity, ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
+import type { ContainerDevice, ContainerIdentity, ContainerRuntime, RuntimeContainer } from '../../runtime/runtime.ts'
 
 export type DeviceFile = ContainerDevice & {
   /** Its type and number: equal for all paths of one device. */

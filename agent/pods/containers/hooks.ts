@@ -3,9 +3,9 @@ import type { Container, Pod } from '../../../api/pod.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
+import type { ContainerRuntime } from '../../runtime/runtime.ts'
 import { type NetworkProbes, type ProbeAnswer, targetOf } from '../probes/targets.ts'
 import type { PodEvent } from '../record/pod-events.ts'
-import type { ContainerRuntime } from '../runtime/runtime.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 
 export type Hook = NonNullable<NonNullable<Container['lifecycle']>['postStart']>

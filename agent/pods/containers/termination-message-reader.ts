@@ -1,6 +1,12 @@
 /** Gives each container a file for its termination message, and reads it after the container has ended. */
 import type { Container, Pod } from '../../../api/pod.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
+import {
+  type ContainerMount,
+  type ContainerRuntime,
+  isUnreachable,
+  type RuntimeContainer,
+} from '../../runtime/runtime.ts'
 import { isRunning } from '../record/pod-containers.ts'
 import { onTerminationMessage } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
@@ -12,7 +18,6 @@ import {
   mostLogLines,
   mostMessageBytes,
 } from '../record/termination-messages.ts'
-import { type ContainerMount, type ContainerRuntime, isUnreachable, type RuntimeContainer } from '../runtime/runtime.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import { containerNamed } from './hooks.ts'

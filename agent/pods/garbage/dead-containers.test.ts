@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { aContainer } from '../../testing/builders.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { type DeadContainerFacts, type DeadContainerPolicy, deadContainers, type PodNeed } from './dead-containers.ts'
 
 const asTheKubelet: DeadContainerPolicy = { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 }

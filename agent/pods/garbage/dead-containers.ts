@@ -1,7 +1,7 @@
 /** Selects the stopped containers and sandboxes to remove, in the order of pkg/kubelet/kuberuntime/kuberuntime_gc.go. */
 import { compareInstants } from '../../../daemon/clock.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { isRunning } from '../record/pod-containers.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 export type DeadContainerPolicy = {
   /** Minimum age since the creation. */

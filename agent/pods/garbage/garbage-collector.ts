@@ -11,7 +11,7 @@ import type { Loop } from '../../../daemon/run.ts'
 import type { NodeReclaim } from '../../eviction/node-reclaim.ts'
 import type { SignalSource } from '../../eviction/observations.ts'
 import type { NodeEvent } from '../../node/status/node-event.ts'
-import { type ContainerRuntime, type ImageReference, isUnreachable } from '../runtime/runtime.ts'
+import { type ContainerRuntime, type ImageReference, isUnreachable } from '../../runtime/runtime.ts'
 import { type DeadContainerPolicy, deadContainers, type PodNeed } from './dead-containers.ts'
 import {
   bytesToFree,

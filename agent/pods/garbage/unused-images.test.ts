@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import type { ImageReference } from '../../runtime/runtime.ts'
 import { sandboxImage } from '../images/sandbox-image.ts'
-import type { ImageReference } from '../runtime/runtime.ts'
 import {
   bytesToFree,
   type ImageRecords,

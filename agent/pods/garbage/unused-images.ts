@@ -1,7 +1,7 @@
 /** Selects the images to remove when the disk is full, and their order (pkg/kubelet/images/image_gc_manager.go). */
 
+import type { ImageReference } from '../../runtime/runtime.ts'
 import { sandboxImage } from '../images/sandbox-image.ts'
-import type { ImageReference } from '../runtime/runtime.ts'
 
 export type ImagePolicy = {
   /** Percentage of the image filesystem from which images are removed … 100: never. */

@@ -1,7 +1,7 @@
 /** The images of this machine that were checked for damage: one after the other, in the background. */
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { ContainerRuntime } from '../runtime/runtime.ts'
+import type { ContainerRuntime } from '../../runtime/runtime.ts'
 import { damageMessage } from './image-damage.ts'
 
 export type DamagedImagesNeeds = {

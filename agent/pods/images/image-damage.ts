@@ -2,7 +2,7 @@
  * Decides when the files of an image are checked, and what is reported of a damaged one. A power cut leaves files of an image empty, and
  * its containers then fail with errors that do not name the cause: `exec format error`, `no such file or directory`, `file too short`.
  */
-import type { RuntimeContainer } from '../runtime/runtime.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 
 /** A container of a damaged image ends right after its start. */
 const quickMs = 10_000

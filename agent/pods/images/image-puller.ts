@@ -7,7 +7,7 @@ import { setMaxListeners } from 'node:events'
 import { aborted } from '../../../daemon/aborted.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
-import type { ContainerRuntime, PullProgress, RegistryCredentials } from '../runtime/runtime.ts'
+import type { ContainerRuntime, PullProgress, RegistryCredentials } from '../../runtime/runtime.ts'
 import type { PullState } from './image-decision.ts'
 
 /** Pulls with other credentials are not delayed by failures of the first. */

@@ -1,8 +1,8 @@
 /** Selects the image pull secrets of a pod that apply to the registry of an image. */
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
+import type { RegistryCredentials } from '../../runtime/runtime.ts'
 import { type NamedSources, secretNamed } from '../options/named-data.ts'
-import type { RegistryCredentials } from '../runtime/runtime.ts'
 
 export type PullCredentials = {
   /** The most specific first. */

@@ -4,8 +4,6 @@ import { graceSecondsOf } from '../../../api/pod/pod-deletion.ts'
 import { sysctlName } from '../../../api/pod/sysctls.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
-import { isSidecar } from '../record/pod-containers.ts'
-import { containerHash } from '../record/spec-hash.ts'
 import type {
   ContainerDevice,
   ContainerIdentity,
@@ -13,7 +11,9 @@ import type {
   ContainerOptions,
   PortMapping,
   SandboxOptions,
-} from '../runtime/runtime.ts'
+} from '../../runtime/runtime.ts'
+import { isSidecar } from '../record/pod-containers.ts'
+import { containerHash } from '../record/spec-hash.ts'
 import { argumentProblem } from './argument-size.ts'
 import { containerEnv, type EnvSources } from './container-env.ts'
 import { expand } from './expansion.ts'

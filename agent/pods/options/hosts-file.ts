@@ -1,6 +1,6 @@
 /** A pod's own `/etc/hosts`, as the kubelet writes it (kubelet_pods.go, managedHostsFileContent). */
 import type { Pod } from '../../../api/pod.ts'
-import type { ContainerMount } from '../runtime/runtime.ts'
+import type { ContainerMount } from '../../runtime/runtime.ts'
 import { podHostname } from './pod-dns.ts'
 
 const path = '/etc/hosts'

@@ -1,7 +1,7 @@
 /** Limits of a container that the kernel cannot enforce: the container runs without them, with an Event. */
 import type { Pod } from '../../../api/pod.ts'
+import type { ContainerOptions, KernelLimits } from '../../runtime/runtime.ts'
 import type { PodEvent } from '../record/pod-events.ts'
-import type { ContainerOptions, KernelLimits } from '../runtime/runtime.ts'
 
 type Limits = ContainerOptions['limits']
 

@@ -1,6 +1,6 @@
 /** A pod's own `/etc/resolv.conf`, as the kubelet has it written (pkg/kubelet/network/dns/dns.go). */
 import type { Pod } from '../../../api/pod.ts'
-import type { ContainerMount } from '../runtime/runtime.ts'
+import type { ContainerMount } from '../../runtime/runtime.ts'
 import { podResolver, type Resolver } from './pod-dns.ts'
 
 const path = '/etc/resolv.conf'

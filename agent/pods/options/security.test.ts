@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { PodSpec, SecurityContext } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
-import type { ContainerSecurity } from '../runtime/runtime.ts'
+import type { ContainerSecurity } from '../../runtime/runtime.ts'
 import { asksForImageUser, containerSecurity, onlyUser } from './security.ts'
 
 function secured(own: SecurityContext, ofPod: PodSpec['securityContext'] = {}, imageUser?: string) {

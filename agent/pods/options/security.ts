@@ -1,6 +1,6 @@
 /** The security context of a pod and of one container → the user, groups and privileges of its processes. A field of the container overrides the pod's. */
 import type { Container, Pod } from '../../../api/pod.ts'
-import type { ContainerSecurity } from '../runtime/runtime.ts'
+import type { ContainerSecurity } from '../../runtime/runtime.ts'
 
 export type Secured =
   | { readonly ok: true; readonly security: ContainerSecurity }

@@ -1,12 +1,12 @@
 import { test } from 'tap'
 import type { Container } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { aContainer } from '../../testing/builders.ts'
 import { sortContainers } from '../record/pod-containers.ts'
 import { backoffKey, newRecord, type PodRecord } from '../record/pod-record.ts'
 import type { RestartPolicy } from '../record/restarts.ts'
 import { containerHash } from '../record/spec-hash.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { choose, stopOf } from './container-choice.ts'
 import type { PodFacts } from './pod-steps.ts'
 

@@ -1,5 +1,6 @@
 /** The plan for one container of a pod that is to run: keep it, stop it, start it, or wait, and for what. */
 import type { Container, Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { answerImage, parseImageName, pullPolicyOf } from '../images/image-decision.ts'
 import {
   exitCodeOf,
@@ -14,7 +15,6 @@ import {
 import { backoffKey, vitalsOf, type WaitingReason } from '../record/pod-record.ts'
 import { crashWaitMs, durationText, type RestartPolicy, shouldRestart } from '../record/restarts.ts'
 import { containerHash } from '../record/spec-hash.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import type { PodFacts, PodStep, StepOf } from './pod-steps.ts'
 
 export type Choice = {

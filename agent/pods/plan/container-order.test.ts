@@ -1,11 +1,11 @@
 import { test } from 'tap'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { aContainer } from '../../testing/builders.ts'
 import { sortContainers } from '../record/pod-containers.ts'
 import { newRecord, type PodRecord } from '../record/pod-record.ts'
 import { containerHash } from '../record/spec-hash.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { chooseInOrder } from './container-order.ts'
 
 const image = 'app:1'

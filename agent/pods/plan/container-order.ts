@@ -2,6 +2,7 @@
  * The order of containers: init containers one after the other, then all others together, with sidecars beside them (KEP-753).
  */
 import type { Container, Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import {
   exitCodeOf,
   hasEnded,
@@ -13,7 +14,6 @@ import {
   stopGraceSeconds,
 } from '../record/pod-containers.ts'
 import { vitalsOf } from '../record/pod-record.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { type Choice, choose, stopOf } from './container-choice.ts'
 import type { PodFacts } from './pod-steps.ts'
 

@@ -1,11 +1,11 @@
 import { test } from 'tap'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { aContainer } from '../../testing/builders.ts'
 import type { ImageFacts } from '../images/image-decision.ts'
 import { newRecord, onEndsObserved } from '../record/pod-record.ts'
 import { containerHash } from '../record/spec-hash.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
 import type { PodFacts, PodPlan, PodStep } from './pod-steps.ts'
 

@@ -3,6 +3,7 @@
  * interrupted plan is continued by the next one. The plan of a pod in its desired state is empty.
  */
 import type { Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { withEnds } from '../record/container-ends.ts'
 import {
   containersOf,
@@ -16,7 +17,6 @@ import {
   stopGraceSeconds,
 } from '../record/pod-containers.ts'
 import type { PodRecord, WaitingReason } from '../record/pod-record.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { type Choice, stopOf } from './container-choice.ts'
 import { chooseInOrder } from './container-order.ts'
 import { chooseEphemeral } from './ephemeral-containers.ts'

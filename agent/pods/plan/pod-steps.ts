@@ -1,8 +1,8 @@
 /** The types of a plan: the facts it is made from, and its steps. */
 import type { Container } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { ImageFacts } from '../images/image-decision.ts'
 import type { PodRecord, WaitingReason } from '../record/pod-record.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 /** The fields of each step, by its name. A new step is a row here and an executor in `pod-worker.ts`. */
 type StepFields = {

@@ -1,10 +1,10 @@
 /** The pods that the prober watches: their probes, and the containers these apply to. */
 import type { Container, Pod, Probe } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { containersOf, isRunning, restartPolicyFor, sortContainers } from '../record/pod-containers.ts'
 import type { Vital, Vitals } from '../record/pod-record.ts'
 import { elapsedMs, type TrustedTime } from '../record/trusted-time.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { type CountedProbe, nothingProbed, type ProbeCounts } from './probe-counts.ts'
 import {
   adoptContainer,

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { aContainer } from '../../testing/builders.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { type ContainerEnds, endMessages, endsAfter, withEnds } from './container-ends.ts'
 import { newRecord } from './pod-record.ts'
 

@@ -3,7 +3,7 @@
  * (`docker container prune`): a container whose end is not remembered would run again.
  */
 import type { Pod } from '../../../api/pod.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { ContainerEnd } from '../wanted/container-end.ts'
 import { containersOf, exitCodeOf, hasEnded, restartPolicyFor, sortContainers } from './pod-containers.ts'
 import { shouldRestart } from './restarts.ts'

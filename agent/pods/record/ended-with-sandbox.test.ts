@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { aContainer } from '../../testing/builders.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { endsAfter } from './container-ends.ts'
 import { endedWithSandbox, withFailed } from './ended-with-sandbox.ts'
 import { newRecord } from './pod-record.ts'

@@ -4,7 +4,7 @@
  * container with OnFailure or Never, such as that of a Job, would never run again.
  */
 import type { Pod } from '../../../api/pod.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { ContainerEnds } from './container-ends.ts'
 import { containersOf, restartPolicyFor } from './pod-containers.ts'
 import { shouldRestart } from './restarts.ts'

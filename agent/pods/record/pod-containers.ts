@@ -3,7 +3,7 @@
 import { graceSecondsOf } from '../../../api/pod/pod-deletion.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { compareInstants } from '../../../daemon/clock.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { type RestartPolicy, restartPolicyOf } from './restarts.ts'
 
 export type PodContainers = {

@@ -4,7 +4,7 @@
 import { comesBack, withoutShutdown } from '../../../api/node/node-shutdown.ts'
 import type { Container, Pod, PodStatus } from '../../../api/pod.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
-import type { LocalImage, RuntimeContainer } from '../runtime/runtime.ts'
+import type { LocalImage, RuntimeContainer } from '../../runtime/runtime.ts'
 import type { ContainerEnd } from '../wanted/container-end.ts'
 import { type ContainerEnds, endsAfter } from './container-ends.ts'
 import { endedWithSandbox } from './ended-with-sandbox.ts'

@@ -1,6 +1,6 @@
 /** Termination messages: the path of the file, and how much of it is reported. */
 import type { Container, ContainerStatus } from '../../../api/pod.ts'
-import type { ContainerMount } from '../runtime/runtime.ts'
+import type { ContainerMount } from '../../runtime/runtime.ts'
 
 /**
  * Limits of pkg/kubelet/container/runtime.go: for the file of one container, for its log as a fallback, and for all containers of

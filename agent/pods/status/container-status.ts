@@ -1,9 +1,9 @@
 /** The observations of one container → its status. */
 import type { Container, ContainerState, ContainerStatus, PodStatus } from '../../../api/pod.ts'
 import { wholeSeconds } from '../../../daemon/clock.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { exitCodeOf, hasEnded, isRunning, isSidecar, type PodContainers } from '../record/pod-containers.ts'
 import type { Vital, Vitals, WaitingReason } from '../record/pod-record.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 export type ContainerFacts = {
   /** By container name. */

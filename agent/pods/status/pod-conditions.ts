@@ -1,9 +1,9 @@
 /** The conditions of a pod: status, transition time and reason. */
 import type { ContainerStatus, Pod, PodCondition, PodPhase } from '../../../api/pod.ts'
 import { rfc3339, wholeSeconds } from '../../../daemon/clock.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { isRunning } from '../record/pod-containers.ts'
 import { incomplete, isInitialized, plainInits } from '../record/pod-phase.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 type ConditionFacts = {
   readonly pod: Pod

@@ -1,8 +1,8 @@
 import { test } from 'tap'
 import type { Container, PodStatus } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { aContainer } from '../../testing/builders.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { endedStatus, refusedStatus } from './pod-endings.ts'
 import { podStatus, type StatusFacts } from './pod-status.ts'
 

@@ -3,10 +3,10 @@
 import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { Container, Pod, PodStatus } from '../../../api/pod.ts'
 import { rfc3339, wholeSeconds } from '../../../daemon/clock.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { isRunning, sortContainers } from '../record/pod-containers.ts'
 import { isFinal, phaseOf } from '../record/pod-phase.ts'
 import { withinPod } from '../record/termination-messages.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { type ContainerFacts, containerStatus, ephemeralStatus, initStatus } from './container-status.ts'
 import { conditionsOf } from './pod-conditions.ts'
 

@@ -3,7 +3,7 @@ import { alarm } from '../../../daemon/alarm.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { ContainerRuntime } from '../runtime/runtime.ts'
+import type { ContainerRuntime } from '../../runtime/runtime.ts'
 
 export type EngineWatchNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'watch'>

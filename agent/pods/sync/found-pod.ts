@@ -1,6 +1,7 @@
 /** A pod as its isolation needs it, from its containers. */
+
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { FoundPod } from '../admission/pod-isolation.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 type Addresses = {
   readonly ip: string | undefined

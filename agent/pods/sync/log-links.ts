@@ -2,8 +2,9 @@
  * The links by which log collectors find the logs of containers, in the kubelet's layout (pkg/kubelet/kuberuntime/helpers.go and
  * legacy.go). Their targets are the files that the engine writes.
  */
+
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { isHalfMade } from '../record/pod-containers.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 /** In a folder of `/var/log`, by its path below it. */
 export type LogLink = { readonly folders: readonly string[]; readonly name: string; readonly target: string }

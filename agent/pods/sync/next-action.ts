@@ -1,11 +1,11 @@
 /** What the sync of a pod does next, from what it has observed and planned. Pure. */
 import { comesBack } from '../../../api/node/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { PodPlan, PodStep } from '../plan/pod-steps.ts'
 import { exitCodeOf, hasEnded } from '../record/pod-containers.ts'
 import { isLeaving, isOver, type PodRecord } from '../record/pod-record.ts'
 import { restartPolicyOf } from '../record/restarts.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 export type PodAction =
   /** It is gone. */

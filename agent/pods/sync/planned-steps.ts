@@ -1,12 +1,12 @@
 /** The plan of a pod, with what holds it up: the gate of starts, and the rules of its address. */
 import type { Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { StartDelay } from '../admission/start-gate.ts'
 import type { ImageFacts } from '../images/image-decision.ts'
 import { planEnding, planPod, planRemoval } from '../plan/pod-plan.ts'
 import type { PodPlan } from '../plan/pod-steps.ts'
 import { containersOf } from '../record/pod-containers.ts'
 import { isEvicted, isLeaving, isOver, type PodRecord } from '../record/pod-record.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { earliest } from './next-action.ts'
 import type { SyncPodNeeds } from './sync-needs.ts'
 

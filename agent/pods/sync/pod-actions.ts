@@ -1,8 +1,8 @@
 /** Carries out what the sync of a pod has decided. */
 import type { Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { PodStep } from '../plan/pod-steps.ts'
 import { isEvicted, isLeaving, onCleared, onEnded, onStatusReset } from '../record/pod-record.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { begunAgain } from '../status/pod-endings.ts'
 import { type PodAction, startsContainers, stopsSandbox } from './next-action.ts'
 import type { SyncPodNeeds } from './sync-needs.ts'

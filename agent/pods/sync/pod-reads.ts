@@ -1,5 +1,6 @@
 /** What the sync of a pod reads beside its containers, and passes on: its address, its probes, the files of its volumes, its deadline. */
 import type { Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import {
   isLeaving,
   isOver,
@@ -10,7 +11,6 @@ import {
   type PodRecord,
 } from '../record/pod-record.ts'
 import { elapsedMs } from '../record/trusted-time.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { refreshFiles, republish } from '../volumes/container-mounts.ts'
 import { callsDriver } from '../volumes/driver-tokens.ts'
 import { podPath } from '../wanted/desired-pods.ts'

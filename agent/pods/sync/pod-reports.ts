@@ -1,11 +1,11 @@
 /** What the sync of a pod reports: its status, and Events of why containers wait. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { PodPlan } from '../plan/pod-steps.ts'
 import { endMessages, withEnds } from '../record/container-ends.ts'
 import { isFinal } from '../record/pod-phase.ts'
 import { isLeaving, isOver, onEnded, onEndsObserved, onWaitingRecorded, vitalsOf } from '../record/pod-record.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { endedStatus } from '../status/pod-endings.ts'
 import { podStatus } from '../status/pod-status.ts'
 import { waitingEvents } from '../status/waiting-events.ts'

@@ -6,6 +6,7 @@ import type { Desired } from '../../../api/desired.ts'
 import { comesBack, shutdownRefusal } from '../../../api/node/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Log } from '../../../daemon/log.ts'
+import type { LastDesired } from '../../node/registration/checkpoint-report.ts'
 import type { PodAdmission } from '../admission/pod-admission.ts'
 import type { StartGate } from '../admission/start-gate.ts'
 import { notUnderstood, type PodEvent } from '../record/pod-events.ts'
@@ -36,12 +37,6 @@ export type PodUpdatesNeeds = {
   readonly relist: () => void
   readonly recordEvent: (pod: Pick<Pod, 'metadata'>, event: PodEvent) => void
   readonly log: Log
-}
-
-export type LastDesired = {
-  readonly desired: Desired
-  /** No pod of the controller is here that it does not list: it is not an old copy, and all of it was decoded. */
-  readonly hasAllPods: boolean
 }
 
 export interface PodUpdates {

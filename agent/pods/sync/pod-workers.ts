@@ -2,7 +2,7 @@
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
-import { isUnreachable } from '../runtime/runtime.ts'
+import { isUnreachable } from '../../runtime/runtime.ts'
 
 export type PodWorkersNeeds = {
   /** The number of concurrent syncs. */

@@ -3,10 +3,10 @@
  * pkg/kubelet/pleg/generic.go).
  */
 import type { Log } from '../../../daemon/log.ts'
+import type { ContainerRuntime, RuntimeContainer } from '../../runtime/runtime.ts'
 import type { PodIsolation } from '../admission/pod-isolation.ts'
 import { fingerprint, onAdopted } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
-import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
 import type { PodStatusManager } from '../status/pod-status-manager.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'

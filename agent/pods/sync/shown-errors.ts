@@ -1,10 +1,10 @@
 /** Errors of containers as statuses show them: the engine keeps its message, which may have values of variables, with the container. */
 import type { Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { OptionSources } from '../containers/container-start.ts'
 import { containerEnv } from '../options/container-env.ts'
 import { withoutValues } from '../options/hidden-values.ts'
 import { containersOf } from '../record/pod-containers.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 const hidden = "not started; the engine's message may have values of variables, which are no longer known"
 

@@ -2,11 +2,11 @@
  * Syncs one pod: observes it, decides what is next, and does it, until nothing is left to do (SyncPod in pkg/kubelet/kubelet.go).
  */
 import type { Pod } from '../../../api/pod.ts'
+import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { readTerminationMessages } from '../containers/termination-message-reader.ts'
 import { withFailed } from '../record/ended-with-sandbox.ts'
 import { isRunning } from '../record/pod-containers.ts'
 import { isOver, onObserved, type PodRecord, withoutImages } from '../record/pod-record.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { cutShort, isGone, nextAction, type PodAction } from './next-action.ts'
 import { plannedSteps } from './planned-steps.ts'
 import { carryOut } from './pod-actions.ts'

@@ -3,9 +3,9 @@
  * a device of the container.
  */
 import type { Container, Pod } from '../../../api/pod.ts'
+import type { ContainerDevice, ContainerMount } from '../../runtime/runtime.ts'
 import { containerEnv, type EnvSources } from '../options/container-env.ts'
 import { expand } from '../options/expansion.ts'
-import type { ContainerDevice, ContainerMount } from '../runtime/runtime.ts'
 import { setUpFailed } from './mount-step.ts'
 import { VolumeError, type VolumeResult, type VolumeStore, type WantedVolume } from './volume-store.ts'
 import { isClaim, isReadOnlyClaim } from './wanted-claims.ts'

@@ -52,7 +52,7 @@ function slotKind(entry: Buffer): SlotKind {
 /** The parts of a long name read so far: the last is first in the directory. */
 type LongName = {
   readonly name: string
-  /** Of the short name that follows. */
+  /** Checksum of the short name that follows. */
   readonly sum: number
   /** The number of the part that is expected next; 0: the name is complete. */
   readonly next: number

@@ -5,7 +5,7 @@ import {
   type ExpansionState,
   type ExpansionStep,
   expansionRetryMs,
-  nextExpansion,
+  nextVolumeExpansion,
   noExpansions,
   withoutExpansion,
 } from './expansion-state.ts'
@@ -34,14 +34,14 @@ test('a mounted volume is expanded where its claim waits for it, or its size has
     ['it failed before the back-off', failedAgo(expansionRetryMs), aVolume(), 'online'],
     ['it failed a moment ago, and a pod starts', failedAgo(0), aVolume({ isNew: true }), 'mount'],
   ] as const) {
-    t.equal(nextExpansion(state, volume, nowMs).step, step, what)
+    t.equal(nextVolumeExpansion(state, volume, nowMs).step, step, what)
   }
 })
 
 test('a volume is expanded if its size changes after this agent has seen it', async (t) => {
-  const first = nextExpansion(noExpansions, aVolume({ size: '1Gi', isAwaited: false }), nowMs)
+  const first = nextVolumeExpansion(noExpansions, aVolume({ size: '1Gi', isAwaited: false }), nowMs)
   t.same([...first.state.sizes], [['driver handle', '1Gi']])
-  t.equal(nextExpansion(first.state, aVolume({ size: '2Gi', isAwaited: false }), nowMs).step, 'online')
+  t.equal(nextVolumeExpansion(first.state, aVolume({ size: '2Gi', isAwaited: false }), nowMs).step, 'online')
   t.equal(noExpansions.sizes.size, 0, 'the state before is as it was')
 })
 

@@ -34,7 +34,7 @@ export type ExpansionEnd = 'expanded' | 'later' | 'late' | 'failed'
 export const expansionRetryMs = 50_000
 
 /** What to do now that the volume is mounted, and the state from here on. */
-export function nextExpansion(
+export function nextVolumeExpansion(
   state: ExpansionState,
   volume: GrowingPlace,
   nowMs: number,
