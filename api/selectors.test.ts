@@ -78,6 +78,12 @@ test('a selector object is the same thing; absent is not empty', async (t) => {
   t.same(requirementsOf({}), { ok: true, value: [] })
   t.match(requirementsOf({ matchExpressions: [{ key: 'a', operator: 'Is' }] }), { ok: false })
   t.match(requirementsOf({ matchExpressions: [{ key: 'a', operator: 'In' }] }), { ok: false })
+  for (const operator of ['Gt', 'Lt']) {
+    t.same(requirementsOf({ matchExpressions: [{ key: 'a', operator, values: ['1'] }] }), {
+      ok: false,
+      problem: `"${operator}" is not a valid operator`,
+    })
+  }
 })
 
 test('a term chooses nodes by labels and by name', async (t) => {

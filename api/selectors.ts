@@ -53,7 +53,10 @@ export function requirementsOf(selector: LabelSelector | undefined): Parsed<read
   )
   const expressions: Requirement[] = []
   for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
-    if (!isOperator(operator)) return { ok: false, problem: `${shown(operator)} is not a valid operator` }
+    // Gt and Lt are for nodes (LabelSelectorAsSelector, apimachinery meta/v1/helpers.go).
+    if (!isOperator(operator) || operator === 'Gt' || operator === 'Lt') {
+      return { ok: false, problem: `${shown(operator)} is not a valid operator` }
+    }
     expressions.push({ key, operator, values })
   }
   const all = [...equal, ...expressions]
