@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,6 +15,7 @@ test('a controller starts in an empty folder, is the only one there, and stops o
   const dataDir = testFolder(t)
   const first = started(t, dataDir)
   const { api, mqtt, kubeconfig, caHash } = await first.ready()
+  const folderWhenReady = readdirSync(join(dataDir, 'authority')).sort()
   t.match(api, /^https:\/\/127\.0\.0\.1:\d+$/)
   t.match(mqtt, /^mqtts:\/\/127\.0\.0\.1:\d+$/)
   t.match(caHash, /^sha256:[0-9a-f]{64}$/)
@@ -22,6 +23,9 @@ test('a controller starts in an empty folder, is the only one there, and stops o
   for (const name of ['kubeconfig', 'server.key', 'store.db', 'secrets.key', 'authority/ca.key']) {
     t.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, name)
   }
+  // Other controllers of the fleet are given a copy from this moment on.
+  const copied = ['backup.key', 'ca.crt', 'ca.key', 'front-proxy-ca.crt', 'front-proxy-ca.key', 'service-account.key']
+  t.same(folderWhenReady, copied)
   const answer = await get(kubeconfig, '/api/v1/namespaces/kube-public/configmaps/cluster-info')
   t.match(answer, { data: { mqttPort: new URL(mqtt).port, caHash, kubeconfig: /server: "https:/ } })
   t.ok(await namespaceGoes(kubeconfig), 'a namespace that is deleted goes')

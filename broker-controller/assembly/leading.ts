@@ -60,6 +60,7 @@ export async function openLeading(
     // As at the start: the fleet may have another one since, and its files may have been copied here.
     await followAuthority(shared.store, join(needs.flags.dataDir, authorityFolderName), log)
     await parts.own.reload()
+    await parts.makeMissingKeys()
     await written('the objects of the fleet', parts.objects.ensure)
   }
   if (configuration.externalBroker !== undefined) {

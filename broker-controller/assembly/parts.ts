@@ -35,6 +35,7 @@ import { anyAddress, serverNames } from '../configuration/server-names.ts'
 import { authorityFolderName } from '../data-directory/data-directory.ts'
 import { openBackupKeys } from '../own-certificates/backup-keys.ts'
 import { frontProxy } from '../own-certificates/front-proxy.ts'
+import { makeKeysToCopy } from '../own-certificates/keys-to-copy.ts'
 import { openOwnCertificates } from '../own-certificates/own-certificates.ts'
 import { openTokenKeys } from '../own-certificates/service-account-keys.ts'
 import { followAuthority } from '../replicas/foreign-authority.ts'
@@ -124,8 +125,9 @@ export async function openParts(
     commonNameOf: commonNameOfCSR,
   }
   const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }
-  const proxy = frontProxy({ dataDir: flags.dataDir, clock })
+  const { proxy, backupKeys, makeMissing } = keysToCopy(flags, log)
   own.onChange(proxy.reload)
+  if (!isShared) await makeMissing()
   const clientAuthorities = () => own.authority().trusted
   return {
     shared,
@@ -157,9 +159,18 @@ export async function openParts(
     usage: usageBoard({ clock }),
     storage: storageBoard(),
     unstored: unstoredReports({ clock }),
-    backupKeys: () => openBackupKeys(flags.dataDir, rfc3339(clock.wallMs())),
+    backupKeys,
+    makeMissingKeys: makeMissing,
     sessions,
   }
+}
+
+/** `makeMissing`: not by a standby, whose files are those of another controller. */
+function keysToCopy({ dataDir }: ControllerFlags, log: Log) {
+  const proxy = frontProxy({ dataDir, clock })
+  const backupKeys = () => openBackupKeys(dataDir, rfc3339(clock.wallMs()))
+  const makeMissing = () => makeKeysToCopy({ proxyAuthority: proxy.authority, backupKeys, log })
+  return { proxy, backupKeys, makeMissing }
 }
 
 /** The metrics of this process are in the registry. */

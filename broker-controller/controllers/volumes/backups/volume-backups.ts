@@ -17,7 +17,7 @@ import type { VolumeBackupNeeds } from './volume-backup-needs.ts'
 const conflictMs = 20
 
 export function volumeBackups(needs: VolumeBackupNeeds, pods: ClaimPods): Loop {
-  const { clock, log, hold, backupKeys } = needs
+  const { clock, log, hold } = needs
   const queue = workQueue(clock)
   const visit = (name: string, waitMs = 0) => queue.addAfter(name, waitMs)
   const sources = backupSources(needs, visit)
@@ -54,8 +54,6 @@ export function volumeBackups(needs: VolumeBackupNeeds, pods: ClaimPods): Loop {
             name: 'work',
             async run(stop) {
               await Promise.all([sources.listed, pods.listed])
-              // Made before another controller takes it over with the authority.
-              await backupKeys().catch((error: unknown) => log.warn('There is no key for backups', { error }))
               if (!stop.aborted) await runController({ name: 'volume-backups', reconcile }, queue, log, stop, 2)
               await Promise.all([backups.jobs.stopAll(), restores.jobs.stopAll()])
             },
