@@ -116,7 +116,7 @@ async function judge(values: Given): Promise<void> {
     loadState: () => loadUpdateState(updates),
     started: () => readFile(trialMark, 'utf8').catch(() => undefined),
     look: async () => ({ unit: await readUnit(unit), ...(await fleetView(values)) }),
-    judge: (history, look, { wasConnected: wasWorking, connectedNodes = 0 }) =>
+    judge: (history, look, { wasConnected: wasWorking, nodes: connectedNodes = [] }) =>
       judgeController(history, look, { ...times, wasWorking, connectedNodes }),
     saveVerdict: (verdict) => saveVerdict(updates, verdict),
     commit: () => withUpdateLock(lockFile, async () => commitTrial(updates, await ownBase())),
@@ -170,7 +170,7 @@ async function seeBefore(values: Given, manifest: ReleaseManifest): Promise<Seen
     wasConnected: view?.works ?? false,
     containers: [],
     epoch: '',
-    connectedNodes: view?.connectedNodes ?? 0,
+    nodes: view?.connectedNodes ?? [],
   }
 }
 

@@ -176,7 +176,7 @@ test('updates of the agent on a machine', async (t) => {
     t.match(await running(), /updates\/controller\/versions\/98\.1\.0-.*--keep-store-format/)
     await ended('98.1.0', 'Committed')
     await machine.run('test -s /var/lib/bramble/updates/controller/before-trial.backup')
-    t.match(await machine.journal('bramble-controller-trial'), /1 nodes are connected, of 1 before/)
+    t.match(await machine.journal('bramble-controller-trial'), /of 1 nodes that were connected before, 1 are again/)
 
     const bad = await ofController.publish({ version: '98.2.0', program: 'exit 78' })
     await machine.run(`${command} install ${bad.folder}`, { withinMs: 120_000 })

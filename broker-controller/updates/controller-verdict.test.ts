@@ -7,12 +7,13 @@ import {
   nothingSeenOfController,
 } from './controller-verdict.ts'
 
+const nodes = (count: number, first = 0) => Array.from({ length: count }, (_, index) => `pi-${first + index}`)
 const rules: ControllerTrialRules = {
   ...{ trialMs: 600_000, idleMs: 300_000, longestMs: 3_600_000 },
-  ...{ wasWorking: true, connectedNodes: 10 },
+  ...{ wasWorking: true, connectedNodes: nodes(10) },
 }
 const running = { state: 'running', invocation: '1', exitStatus: 0 } as const
-const well: Omit<ControllerLook, 'nowMs'> = { unit: running, works: true, connectedNodes: 10 }
+const well: Omit<ControllerLook, 'nowMs'> = { unit: running, works: true, connectedNodes: nodes(10) }
 const minute = 60_000
 
 /** The verdict after these looks, each at its minute. */
@@ -33,11 +34,14 @@ test('a controller that works with its nodes for the whole time is committed', a
     [9, well],
   ] as const
   t.equal(after(looks), undefined)
-  t.match(after([...looks, [10, well]]), { outcome: 'commit', reason: /works, and 10 nodes are connected, of 10/ })
+  t.match(after([...looks, [10, well]]), {
+    outcome: 'commit',
+    reason: /of 10 nodes that were connected before, 10 are again/,
+  })
 })
 
 test('eight of ten nodes are enough, seven are not', async (t) => {
-  const [eight, seven] = [8, 7].map((connectedNodes) => ({ ...well, connectedNodes }))
+  const [eight, seven] = [8, 7].map((count) => ({ ...well, connectedNodes: nodes(count) }))
   t.match(after([0, 10].map((at) => [at, eight ?? well])), { outcome: 'commit' })
   t.equal(after([0, 10].map((at) => [at, seven ?? well])), undefined)
   t.match(after([0, 60].map((at) => [at, seven ?? well])), {
@@ -46,12 +50,20 @@ test('eight of ten nodes are enough, seven are not', async (t) => {
   })
 })
 
+test('nodes that have joined since do not stand for those that are lost; one that was installed anew does', async (t) => {
+  const others = { ...well, connectedNodes: [...nodes(7), ...nodes(20, 100)] }
+  t.equal(after([0, 10].map((at) => [at, others])), undefined)
+  t.match(after([0, 60].map((at) => [at, others])), { outcome: 'reject', reason: /, 7 were again after/ })
+  const again = { ...well, connectedNodes: [...nodes(8), 'pi-100'] }
+  t.match(after([0, 10].map((at) => [at, again])), { outcome: 'commit', reason: /before, 8 are again/ })
+})
+
 test('a fleet without nodes does not wait for any', async (t) => {
-  const none = { ...well, connectedNodes: 0 }
+  const none = { ...well, connectedNodes: [] }
   t.match(
     after(
       [0, 10].map((at) => [at, none]),
-      { ...rules, connectedNodes: 0 },
+      { ...rules, connectedNodes: [] },
     ),
     { outcome: 'commit' },
   )
@@ -77,7 +89,7 @@ test('one that runs and does not work is rejected, unless none worked before', a
   const idle = { ...well, works: false, connectedNodes: undefined }
   t.equal(after([0, 4].map((at) => [at, idle])), undefined)
   t.match(after([0, 5].map((at) => [at, idle])), { outcome: 'reject', reason: /not worked for 300 s/ })
-  const before = { ...rules, wasWorking: false, connectedNodes: 0 }
+  const before = { ...rules, wasWorking: false, connectedNodes: [] }
   t.equal(
     after(
       [0, 59].map((at) => [at, idle]),

@@ -11,8 +11,8 @@ export type ControllerLook = {
   readonly unit: ProgramUnit
   /** /readyz is ok, and a Lease that was written is read. */
   readonly works: boolean
-  /** Nodes with a current lease. Undefined: the API did not answer. */
-  readonly connectedNodes: number | undefined
+  /** The names of nodes with a current lease. Undefined: the API did not answer. */
+  readonly connectedNodes: readonly string[] | undefined
 }
 
 /** Neither for the version nor against it. */
@@ -29,9 +29,9 @@ export type ControllerTrialRules = {
   readonly idleMs: number
   /** After this time the trial ends in any case. */
   readonly longestMs: number
-  /** Before the trial: whether the controller worked, and how many nodes were connected. */
+  /** Before the trial: whether the controller worked, and the names of the nodes that were connected. */
   readonly wasWorking: boolean
-  readonly connectedNodes: number
+  readonly connectedNodes: readonly string[]
 }
 
 export type ControllerTrialHistory = {
@@ -65,7 +65,7 @@ function withLook(
 ): ControllerTrialHistory {
   const same = before?.invocation === unit.invocation ? before : undefined
   const isRunning = unit.state === 'running'
-  const isHealthy = isRunning && works && hasNodes(connectedNodes, rules)
+  const isHealthy = isRunning && works && hasNodes(connectedNodes, rules.connectedNodes)
   return {
     beganMs: before?.beganMs ?? nowMs,
     invocation: unit.invocation,
@@ -74,8 +74,14 @@ function withLook(
   }
 }
 
-function hasNodes(connected: number | undefined, { connectedNodes }: ControllerTrialRules): boolean {
-  return connected !== undefined && connected * 100 >= connectedNodes * returningPercent
+function hasNodes(connected: readonly string[] | undefined, before: readonly string[]): boolean {
+  return connected !== undefined && returned(connected, before) * 100 >= before.length * returningPercent
+}
+
+/** By name: nodes that have joined since do not stand for those that are lost. */
+function returned(connected: readonly string[], before: readonly string[]): number {
+  const names = new Set(connected)
+  return before.filter((name) => names.has(name)).length
 }
 
 function verdictOn(
@@ -83,10 +89,14 @@ function verdictOn(
   { nowMs, unit, works, connectedNodes }: ControllerLook,
   { trialMs, idleMs, longestMs, wasWorking, connectedNodes: before }: ControllerTrialRules,
 ): Omit<TrialVerdict, 'digest'> | undefined {
+  const again = returned(connectedNodes ?? [], before)
   if (unit.state === 'failed')
     return { outcome: 'reject', reason: `It ended with status ${unit.exitStatus}, after which it is not started again` }
   if (healthySinceMs !== undefined && nowMs - healthySinceMs >= trialMs)
-    return { outcome: 'commit', reason: `It works, and ${connectedNodes} nodes are connected, of ${before} before` }
+    return {
+      outcome: 'commit',
+      reason: `It works, and of ${before.length} nodes that were connected before, ${again} are again`,
+    }
   if (wasWorking && idleSinceMs !== undefined && nowMs - idleSinceMs >= idleMs)
     return { outcome: 'reject', reason: `It runs, and its API has not worked for ${Math.round(idleMs / 1000)} s` }
   if (nowMs - beganMs < longestMs) return undefined
@@ -98,7 +108,7 @@ function verdictOn(
   if (works && connectedNodes !== undefined)
     return {
       outcome: 'reject',
-      reason: `Of ${before} nodes that were connected before, ${connectedNodes} were again after ${seconds} s`,
+      reason: `Of ${before.length} nodes that were connected before, ${again} were again after ${seconds} s`,
     }
   return { outcome: 'reject', reason: `It was not healthy within ${seconds} s` }
 }

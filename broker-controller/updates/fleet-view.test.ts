@@ -5,6 +5,7 @@ import { viewOfFleet } from './fleet-view.ts'
 const nowMs = Date.UTC(2026, 2, 1, 12)
 const secondsAgo = (seconds: number) => new Date(nowMs - seconds * 1000).toISOString()
 const renewed = (seconds: number, leaseDurationSeconds?: number) => ({
+  metadata: { name: `pi-${seconds}` },
   spec: { renewTime: secondsAgo(seconds), leaseDurationSeconds },
 })
 
@@ -53,7 +54,7 @@ function api({ ready = 200, pages = [[]], store = 'keeps' }: Given) {
 
 test('a controller works that is ready and keeps a Lease, which is not left behind', async (t) => {
   const { client, asked } = api({})
-  t.same(await viewOfFleet(client), { works: true, connectedNodes: 0 })
+  t.same(await viewOfFleet(client), { works: true, connectedNodes: [] })
   const path = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases'
   const one = `${path}/bramble-controller-trial`
   t.same(asked.slice(0, 5), ['get /readyz', `delete ${one}`, `post ${path}`, `get ${one}`, `delete ${one}`])
@@ -61,7 +62,7 @@ test('a controller works that is ready and keeps a Lease, which is not left behi
 
 test('nodes are counted by their current leases, over all pages', async (t) => {
   const pages = [[renewed(1), renewed(41), renewed(42)], [renewed(100, 120), {}], [renewed(5, 40)]]
-  t.same(await viewOfFleet(api({ pages }).client), { works: true, connectedNodes: 4 })
+  t.same(await viewOfFleet(api({ pages }).client), { works: true, connectedNodes: ['pi-1', 'pi-41', 'pi-100', 'pi-5'] })
 })
 
 for (const [what, given] of [
@@ -70,7 +71,7 @@ for (const [what, given] of [
   ['loses what it has accepted', { store: 'loses' }],
 ] as const)
   test(`a controller that ${what} does not work`, async (t) => {
-    t.match(await viewOfFleet(api(given).client), { works: false, connectedNodes: 0 })
+    t.match(await viewOfFleet(api(given).client), { works: false, connectedNodes: [] })
   })
 
 test('nothing is concluded about the nodes of a controller that does not answer', async (t) => {

@@ -1,8 +1,8 @@
-/** What a client of the API sees of a controller: whether it works, and how many nodes have a current lease. */
+/** What a client of the API sees of a controller: whether it works, and which nodes have a current lease. */
 import { randomUUID } from 'node:crypto'
 import { decode } from '../../api/decode.ts'
 import { nodeLeaseNamespace, usualLeaseDurationSeconds } from '../../api/lease.ts'
-import { integer, list, object, optional, text } from '../../api/schema.ts'
+import { type Described, integer, list, object, optional, text } from '../../api/schema.ts'
 import type { ApiClient } from '../../daemon/api-client.ts'
 
 const groupPath = '/apis/coordination.k8s.io/v1/namespaces'
@@ -16,11 +16,15 @@ const HeldLeaseSchema = object({ spec: optional(object({ holderIdentity: optiona
 const LeaseListSchema = object({
   metadata: optional(object({ continue: optional(text) })),
   items: list(
-    object({ spec: optional(object({ renewTime: optional(text), leaseDurationSeconds: optional(integer) })) }),
+    object({
+      metadata: optional(object({ name: optional(text) })),
+      spec: optional(object({ renewTime: optional(text), leaseDurationSeconds: optional(integer) })),
+    }),
   ),
 })
 
-export type FleetView = { readonly works: boolean; readonly connectedNodes: number | undefined }
+/** `connectedNodes`: their names. */
+export type FleetView = { readonly works: boolean; readonly connectedNodes: readonly string[] | undefined }
 
 /** Never rejects: an API that does not answer does not work. */
 export async function viewOfFleet(client: Pick<ApiClient, 'get' | 'post' | 'delete'>): Promise<FleetView> {
@@ -47,8 +51,8 @@ async function keepsLease(client: Pick<ApiClient, 'get' | 'post' | 'delete'>): P
 }
 
 /** Undefined: the list cannot be read. By the clock of the controller, which writes the leases. */
-async function connectedNodes(client: Pick<ApiClient, 'get'>): Promise<number | undefined> {
-  let connected = 0
+async function connectedNodes(client: Pick<ApiClient, 'get'>): Promise<readonly string[] | undefined> {
+  const connected: string[] = []
   let next = ''
   for (let pages = 0; pages < mostPages; pages++) {
     const more = next === '' ? '' : `&continue=${encodeURIComponent(next)}`
@@ -58,13 +62,19 @@ async function connectedNodes(client: Pick<ApiClient, 'get'>): Promise<number | 
     const decoded = decode(LeaseListSchema, body)
     if (status !== 200 || !decoded.ok) return undefined
     const nowMs = Date.parse(dateHeader ?? '')
-    connected += decoded.value.items.filter(({ spec }) => isCurrent(spec, nowMs)).length
+    connected.push(...decoded.value.items.flatMap((lease) => holderOf(lease, nowMs)))
     next = decoded.value.metadata?.continue ?? ''
     if (next === '') return connected
   }
   return undefined
 }
 
+/** The name of its node, if the lease is current. */
+function holderOf({ metadata, spec }: NodeLease, nowMs: number): readonly string[] {
+  return metadata?.name !== undefined && isCurrent(spec, nowMs) ? [metadata.name] : []
+}
+
+type NodeLease = Described<typeof LeaseListSchema>['items'][number]
 type LeaseSpec = { readonly renewTime?: string | undefined; readonly leaseDurationSeconds?: number | undefined }
 
 function isCurrent(

@@ -94,7 +94,7 @@ export async function beginTrial(
   await disk.remove(`${folder}/${verdictFile}`)
   await disk.syncFolder(folder)
   const { version, sequence, digest } = release
-  const { wasConnected, containers, epoch, connectedNodes } = seen
+  const { wasConnected, containers, epoch, nodes } = seen
   const trial = {
     version,
     sequence,
@@ -103,7 +103,7 @@ export async function beginTrial(
     wasConnected,
     containers: [...containers],
     epoch,
-    ...(connectedNodes !== undefined && { connectedNodes }),
+    ...(nodes !== undefined && { nodes: [...nodes] }),
   }
   await saveUpdateState(updates, { ...state, trial })
 }

@@ -25,8 +25,8 @@ const UpdateStateSchema = object({
       containers: list(text),
       /** Identifies the boot and Docker's start: each ends all containers. */
       epoch: text,
-      /** How many nodes were connected; only if the program is the controller. */
-      connectedNodes: optional(integer),
+      /** The names of the nodes that were connected; only if the program is the controller. */
+      nodes: optional(list(text)),
     }),
   ),
   rejected: list(RejectedSchema),
@@ -41,7 +41,8 @@ export type SeenBefore = {
   readonly wasConnected: boolean
   readonly containers: readonly string[]
   readonly epoch: string
-  readonly connectedNodes?: number
+  /** The names of the nodes; only if the program is the controller. */
+  readonly nodes?: readonly string[]
 }
 export type UpdateState = Described<typeof UpdateStateSchema>
 
