@@ -12,7 +12,7 @@ import { quietLog } from '../daemon/testing/quiet-log.ts'
 
 test('the API answers as kube-apiserver 1.32, but for documented differences', async (t) => {
   const store = memoryStore({ clock })
-  const readiness = standardChecks({ store, clock, isEtcd: false })
+  const readiness = standardChecks({ store, clock, isEtcd: false, isLeftForLater: () => false })
   const api = await startApi({ log: quietLog(t), over: { store, readiness } })
   t.teardown(api.stop)
   await ensureFleetObjects(store, clock)

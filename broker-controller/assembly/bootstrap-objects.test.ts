@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { systemClock as clock } from '../../daemon/clock.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { standardChecks } from '../apiserver/standard-checks.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { storeLimits } from '../store/room/store-limits.ts'
 import {
@@ -34,7 +35,11 @@ test('a fleet whose store is full starts, and gets what a new version adds once 
   const metadata = { namespace: 'default', name: 'large' }
   await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { a: 'x'.repeat(39_900) } })
   const objects = bootstrapObjects({ store, clock: fake, log })
+  t.equal(objects.lacksRoom(), false)
   await objects.ensure()
+  t.equal(objects.lacksRoom(), true)
+  const checks = standardChecks({ store, clock: fake, isEtcd: false, isLeftForLater: objects.lacksRoom })
+  for (const { name, check } of checks) await t.resolves(check(), `${name}: those who free space need the API`)
   const stop = new AbortController()
   const running = objects.run(stop.signal)
   const hasRoles = async () => (await store.list('clusterroles')).items.length > 0

@@ -28,6 +28,8 @@ export async function ensureFleetObjects(store: Store, clock: Clock): Promise<vo
 export interface BootstrapObjects extends Loop {
   /** Creates them. In a fleet that has its namespaces, what a full store refuses is created by the loop: without the API no space could be freed. */
   ensure(): Promise<void>
+  /** Some were refused, and the loop tries again. */
+  lacksRoom(): boolean
 }
 
 const retryMs = 60_000
@@ -50,6 +52,7 @@ export function bootstrapObjects({ store, clock, log }: { store: Store; clock: C
   return {
     name: 'fleet-objects',
     ensure,
+    lacksRoom: () => isIncomplete,
     async run(signal) {
       while (!signal.aborted) {
         await clock.sleep(retryMs, signal)

@@ -50,7 +50,7 @@ import type { OpenedStore, StoreUpkeep } from '../store/store.ts'
 import { storageBoard } from '../usage/storage-board.ts'
 import { unstoredReports } from '../usage/unstored-reports.ts'
 import { usageBoard } from '../usage/usage-board.ts'
-import { bootstrapObjects } from './bootstrap-objects.ts'
+import { type BootstrapObjects, bootstrapObjects } from './bootstrap-objects.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
 
 export type BrokerControllerNeeds = {
@@ -139,7 +139,7 @@ export async function openParts(
     origin,
     guard,
     upkeep,
-    readiness: readinessOf({ store, clock, problems, upkeep, replica }),
+    readiness: readinessOf({ store, clock, problems, upkeep, replica, objects }),
     access,
     definitions,
     registered,
@@ -215,18 +215,20 @@ type ReadinessParts = Pick<StandardCheckNeeds, 'store' | 'clock'> & {
   /** undefined: the store is not etcd. */
   readonly problems: (() => Promise<readonly string[]>) | undefined
   readonly upkeep: StoreUpkeep | undefined
-  readonly replica: { readonly readiness: ReadinessCheck } | undefined
+  readonly replica: { readonly readiness: ReadinessCheck; readonly isLeading: () => boolean } | undefined
+  readonly objects: Pick<BootstrapObjects, 'lacksRoom'>
 }
 
-function readinessOf({ store, clock, problems, upkeep, replica }: ReadinessParts): readonly ReadinessCheck[] {
+function readinessOf({ store, clock, problems, upkeep, replica, objects }: ReadinessParts): readonly ReadinessCheck[] {
   const etcd = (asked: NonNullable<typeof problems>): ReadinessCheck => ({
     name: 'etcd',
     of: ['healthz', 'readyz'],
     check: () => withoutProblems(asked),
     warnings: () => upkeep?.warnings() ?? [],
   })
+  const isLeftForLater = () => objects.lacksRoom() || replica?.isLeading() === false
   const checks = [
-    ...standardChecks({ store, clock, isEtcd: problems !== undefined }),
+    ...standardChecks({ store, clock, isEtcd: problems !== undefined, isLeftForLater }),
     ...(problems === undefined ? spaceCheck(upkeep) : [etcd(problems)]),
     ...(replica === undefined ? [] : [replica.readiness]),
   ]
