@@ -166,6 +166,25 @@ test('volumes of claims on this machine', { skip }, async (t) => {
     t.same(await shows('disk/deep/file'), [0, 2000, '660'])
   })
 
+  t.test(
+    'two pods that come at once: the files get the group of the first, also by another volume of the path',
+    async (t) => {
+      const { store, folder } = await testVolumes(t)
+      const disk = join(folder, 'disk')
+      await mkdir(disk)
+      await writeFile(join(disk, 'file'), '')
+      const other = claim(disk, { uid: 'pv-2', group: 3000 })
+      const results = await Promise.allSettled([
+        store.place('u', claim(disk, { group: 2000 })),
+        store.place('v', claim(disk, { group: 3000 })),
+        store.place('w', other),
+      ])
+      t.equal(results[1]?.status, 'fulfilled', 'of one volume each waits for the one before')
+      await store.place('w', other)
+      for (const path of [disk, join(disk, 'file')]) t.equal((await stat(path)).gid, 2000)
+    },
+  )
+
   t.test('a walk that is cut off has not done the folder itself', async (t) => {
     const { folder } = await testVolumes(t)
     await mkdir(join(folder, 'disk/deep'), { recursive: true })

@@ -5,7 +5,6 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
-import { startDeadline } from '../../../../daemon/deadline.ts'
 import { turnsByKey } from '../../../../daemon/limits/turns-by-key.ts'
 import { kubeletPlaceOf, type ShownVolume } from '../../../pods/volumes/kubelet-places.ts'
 import { type ClaimVolume, VolumeError } from '../../../pods/volumes/volume-store.ts'
@@ -14,6 +13,7 @@ import type { CsiPlaced, CsiVolumes } from '../../csi/csi-volumes.ts'
 import type { RemoteFiles } from '../remote/remote-files.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
 import type { ShareMounts } from '../shares/share-mounts.ts'
+import { groupChanges } from './group-changes.ts'
 import { giveToGroup } from './group-ownership.ts'
 import { checkHostPath, checkLocalDevice, checkLocalPath } from './host-files.ts'
 import { type Placed, type PlacedVolumesNeeds, placedVolumes } from './placed-volumes.ts'
@@ -48,10 +48,6 @@ export type ClaimVolumesNeeds = PlacedVolumesNeeds & {
   readonly patienceMs?: number
 }
 
-/** The hint is the kubelet's (SetVolumeOwnership in pkg/volume/volume_linux.go). */
-const stillChanging =
-  'the files of the volume are being given to the fsGroup. If the volume has a lot of files then setting volume ownership could be slow, see https://github.com/kubernetes/kubernetes/issues/69699; fsGroupChangePolicy: OnRootMismatch does it once'
-
 export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   const { remote, pools, shares, csi, patienceMs = 2_000 } = needs
   const placed = placedVolumes(needs)
@@ -77,6 +73,22 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     return volume.path
   }
 
+  /** The volume, or another one of this path: its files are of the pod that came first. */
+  const othersHave = async (podUID: string, { uid, source }: ClaimVolume, path: string): Promise<boolean> =>
+    placed.othersHave(podUID, (one) => one.uid === uid || (source === 'local' && one.path === path))
+
+  /** Gives the files to the group of the pod, unless another one came first. Throws VolumeError while that is not done. */
+  const owned = async (podUID: string, volume: ClaimVolume, { path, hasGroup }: CsiPlaced): Promise<void> => {
+    const { group, groupOnMismatch = false } = volume
+    const files = filesOf(volume, path)
+    changes.refuseForOther(files, podUID)
+    if (group === undefined || hasGroup) return
+    if ((await othersHave(podUID, volume, path)) || (await remoteMountOn(path))) return
+    await changes.run(files, podUID, async (signal) =>
+      giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
+    )
+  }
+
   /** Throws VolumeError while a pod has it. `folder`: in a pool. */
   const checkUnused = async (volume: string, folder?: string): Promise<void> => {
     // Another volume may have the same folder, or a part of it.
@@ -97,25 +109,15 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
       inTurn(volume.uid, async () => {
         const record = await placed.read(podUID, name)
         const isPlaced = record?.uid === volume.uid
-        if (!isPlaced && volume.isForOnePod && (await placed.othersHave(volume.uid, podUID))) {
+        if (!isPlaced && volume.isForOnePod && (await placed.othersHave(podUID, ({ uid }) => uid === volume.uid))) {
           throw new VolumeError(inUseElsewhere)
         }
-        const { group, groupOnMismatch = false } = volume
         const { path, hasGroup } = await located(podUID, volume)
         const place = kubeletPlaceOf(volume)
         if (isPlaced && record.place?.join() === place?.join()) return path
-        if (
-          !isPlaced &&
-          group !== undefined &&
-          !hasGroup &&
-          !(await placed.othersHave(volume.uid, podUID)) &&
-          !(await remoteMountOn(path))
-        ) {
-          await changes.run(podUID, name, async (signal) =>
-            giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
-          )
-        }
+        if (!isPlaced) await owned(podUID, volume, { path, hasGroup })
         await placed.write(podUID, name, { ...volume, path, place })
+        changes.placed(filesOf(volume, path), podUID)
         return path
       }),
     async earlier(podUID, name) {
@@ -146,48 +148,7 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   }
 }
 
-type Change = { readonly stopping: AbortController; readonly done: Promise<void> }
-
-/** Work that may take long, and goes on while its caller is refused. The next call for the same volume waits for it again. */
-function groupChanges(patienceMs: number) {
-  const running = new Map<string, Map<string, Change>>()
-
-  const start = (podUID: string, name: string, work: (signal: AbortSignal) => Promise<void>): Change => {
-    const stopping = new AbortController()
-    const change = { stopping, done: work(stopping.signal) }
-    change.done.catch(() => undefined) // The caller that waits for it, or the next one, throws its error.
-    const own = running.get(podUID) ?? new Map<string, Change>()
-    running.set(podUID, own.set(name, change))
-    return change
-  }
-
-  return {
-    async run(podUID: string, name: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-      const { done } = running.get(podUID)?.get(name) ?? start(podUID, name, work)
-      let isOver = true
-      let stop = () => {}
-      const patience = new Promise<void>((resolve) => {
-        stop = startDeadline(patienceMs, () => {
-          isOver = false
-          resolve()
-        })
-      })
-      try {
-        await Promise.race([done, patience])
-      } finally {
-        stop()
-        if (isOver) forget(podUID, name)
-      }
-      if (!isOver) throw new VolumeError(stillChanging)
-    },
-    stop(podUID: string): void {
-      for (const { stopping } of running.get(podUID)?.values() ?? []) stopping.abort()
-      running.delete(podUID)
-    },
-  }
-
-  function forget(podUID: string, name: string): void {
-    running.get(podUID)?.delete(name)
-    if (running.get(podUID)?.size === 0) running.delete(podUID)
-  }
+/** Names the files of a volume. Volumes of one path have the same files; a driver has a path for each pod. */
+function filesOf({ source, uid }: ClaimVolume, path: string): string {
+  return source === 'local' ? path : uid
 }

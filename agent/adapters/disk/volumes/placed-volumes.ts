@@ -36,8 +36,8 @@ export interface PlacedVolumes {
   of(podUID: string): Promise<readonly Placed[]>
   /** The uid of a pod that has a volume for which this is true. */
   podWith(isIt: (placed: Placed) => boolean): Promise<string | undefined>
-  /** Whether a pod other than this one has the volume. */
-  othersHave(uid: string, podUID: string): Promise<boolean>
+  /** Whether a pod other than this one has a volume for which this is true. */
+  othersHave(podUID: string, isIt: (placed: Placed) => boolean): Promise<boolean>
 }
 
 export function placedVolumes({ folderOf, pods }: PlacedVolumesNeeds): PlacedVolumes {
@@ -75,6 +75,6 @@ export function placedVolumes({ folderOf, pods }: PlacedVolumesNeeds): PlacedVol
       await rename(join(folder, `.${name}`), join(folder, name))
     },
     podWith: (isIt) => podWith(isIt),
-    othersHave: async (uid, podUID) => (await podWith((placed) => placed.uid === uid, podUID)) !== undefined,
+    othersHave: async (podUID, isIt) => (await podWith(isIt, podUID)) !== undefined,
   }
 }

@@ -1,0 +1,74 @@
+import { test } from 'tap'
+import { groupChanges } from './group-changes.ts'
+
+/** Work that ends when it is told to; `began` counts it. */
+function slowWork() {
+  const began: AbortSignal[] = []
+  const ends: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = []
+  const work = (signal: AbortSignal) => {
+    began.push(signal)
+    return new Promise<void>((resolve, reject) => void ends.push({ resolve, reject }))
+  }
+  return { began, ends, work }
+}
+
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+const otherPod = { message: /of another pod, which gets it first/ }
+const still = { message: /^the files of the volume are being given to the fsGroup\. If/ }
+
+test('a second pod waits until the volume is placed for the first one', async (t) => {
+  const changes = groupChanges(1)
+  const { work, began, ends } = slowWork()
+  await t.rejects(changes.run('pv', 'a', work), still)
+  await t.rejects(changes.run('pv', 'b', work), otherPod)
+  t.throws(() => changes.refuseForOther('pv', 'b'), otherPod, 'also one without a group')
+  changes.refuseForOther('pv', 'a')
+  await t.rejects(changes.run('pv', 'a', work), still, 'the same work goes on')
+  t.equal(began.length, 1)
+  ends[0]?.resolve()
+  await settled()
+  await t.rejects(changes.run('pv', 'b', work), otherPod, 'the first pod is not placed yet')
+  await changes.run('pv', 'a', work)
+  changes.placed('pv', 'a')
+  t.equal(began.length, 1)
+  await t.rejects(changes.run('pv', 'b', work), still)
+  t.equal(began.length, 2)
+  ends[1]?.resolve()
+})
+
+test('other volumes are not held up', async (t) => {
+  const changes = groupChanges(1)
+  const { work, ends } = slowWork()
+  await t.rejects(changes.run('pv', 'a', work), still)
+  await changes.run('other', 'b', async () => undefined)
+  ends[0]?.resolve()
+})
+
+test('after a pod that goes, the next one begins only when the work for it has ended', async (t) => {
+  const changes = groupChanges(1)
+  const { work, began, ends } = slowWork()
+  await t.rejects(changes.run('pv', 'a', work), still)
+  changes.stop('a')
+  t.equal(began[0]?.aborted, true)
+  await t.rejects(changes.run('pv', 'b', work), otherPod)
+  ends[0]?.reject(new Error('aborted'))
+  await settled()
+  await changes.run('pv', 'b', async () => undefined)
+  changes.stop('b')
+  await changes.run('pv', 'c', async () => undefined)
+})
+
+test('work that failed is begun again, by its pod or by another one', async (t) => {
+  const changes = groupChanges(1)
+  const { work, ends } = slowWork()
+  await t.rejects(
+    changes.run('pv', 'a', async () => {
+      throw new Error('EIO')
+    }),
+    { message: 'EIO' },
+  )
+  await t.rejects(changes.run('pv', 'a', work), still)
+  ends[0]?.reject(new Error('EIO'))
+  await settled()
+  await changes.run('pv', 'b', async () => undefined)
+})
