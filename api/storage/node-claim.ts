@@ -63,6 +63,8 @@ const NodeVolumeSchema = object({
   pool: optional(text),
   /** Its folder is in the pool, or in its trash: none is made in its place. */
   hasData: optional(bool),
+  /** The file system of a `local` device. */
+  fsType: optional(text),
   /** The type of `hostPath`. */
   type: optional(text),
   /** Left out: Filesystem. */

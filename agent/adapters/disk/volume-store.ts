@@ -33,6 +33,7 @@ import { type ShareMounter, shareMounter } from './shares/share-mounter.ts'
 import { shareMounts } from './shares/share-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
 import { type ClaimVolumes, claimVolumes } from './volumes/claim-volumes.ts'
+import { deviceMounts } from './volumes/device-mounts.ts'
 import { diskMoves } from './volumes/disk-moves.ts'
 import { diskTrash } from './volumes/disk-trash.ts'
 import { checkHostPath } from './volumes/host-files.ts'
@@ -87,6 +88,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     folderOf: (podUID) => aside(podUID, 'claims'),
     pods: join(memoryDirectory, 'pods'),
     shares: shareMounts({ folder: memoryDirectory, remote }),
+    devices: deviceMounts({ folder: memoryDirectory }),
     ...{ remote, pools, csi },
   })
   const podUIDs = () => podsIn([join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages], csi)

@@ -51,6 +51,10 @@ export type ClaimVolume = {
   readonly type: string
   /** The id of the pool in which its folder is made; `path` then has its name in the pool. */
   readonly pool?: string
+  /** The file system of a local device that is not a block volume; undefined: the one that it has. */
+  readonly fsType?: string
+  /** The device is mounted to be read only. */
+  readonly isReadOnly?: boolean
   /** A block device, which containers have as a device. */
   readonly isBlock?: true
   /** Its folder is there, or in the trash: none is made. */

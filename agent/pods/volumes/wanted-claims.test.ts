@@ -47,6 +47,8 @@ test('the volume of a bound claim is found by the name of the claim', async (t) 
   const folder: Partial<NodeVolume> = { source: 'hostPath', path: '/srv', type: 'DirectoryOrCreate' }
   t.match(wanted([bound(folder)]), { value: { source: 'hostPath', path: '/srv', type: 'DirectoryOrCreate' } })
   t.match(wanted([bound({ pool: 'p', hasData: true })]), { value: { pool: 'p', hasData: true } })
+  t.match(wanted([bound({ fsType: 'xfs' })]), { value: { fsType: 'xfs', isReadOnly: undefined } })
+  t.match(wanted([bound({ mountOptions: ['ro'] })]), { value: { isReadOnly: true } })
   const single = bound({}, { accessModes: ['ReadWriteOncePod'], pod: 'u' })
   t.match(wanted([single]), { value: { isForOnePod: true } })
 })

@@ -176,7 +176,7 @@ function deviceOf(bound: BoundClaim, { source, path }: PathOfVolume): VolumeResu
 
 function folderOf(bound: BoundClaim, { source, path }: PathOfVolume): VolumeResult<WantedVolume> {
   const { volume, head } = bound
-  const { mountOptions = [], pool, hasData } = volume
+  const { mountOptions = [], pool, hasData, fsType } = volume
   const options = mountOptions.filter((option) => source === 'hostPath' || !['ro', 'rw', 'defaults'].includes(option))
   if (options.length > 0) {
     const message = `Mount options are not supported for this volume type: ${options.join(',')}`
@@ -193,6 +193,8 @@ function folderOf(bound: BoundClaim, { source, path }: PathOfVolume): VolumeResu
       ...{ ...head, source, path },
       ...(pool !== undefined && { pool }),
       ...(hasData && { hasData: true }),
+      ...(fsType !== undefined && { fsType }),
+      ...(source === 'local' && mountOptions.includes('ro') && { isReadOnly: true }),
       ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }),
     },
   }

@@ -30,6 +30,8 @@ test('a node receives where the volume of a bound claim is, once for all its pod
       volume: { ...volume, source: 'local', path: '/mnt/disk', volumeMode: 'Block', mountOptions: ['noatime'] },
     },
   ])
+  const device = { hostPath: undefined, local: { path: '/dev/sdb1', fsType: 'xfs' } }
+  t.match(sent({ volume: () => pv(device) }), [{ volume: { path: '/dev/sdb1', fsType: 'xfs' } }])
   const nfs = { hostPath: undefined, nfs: { server: 'nas', path: '/export' } }
   const other = { name: 'pv', uid: 'uid-pv', source: 'other' }
   const share = { kind: 'nfs', server: 'nas', path: '/export' }

@@ -13,9 +13,10 @@ import type { CsiPlaced, CsiVolumes } from '../../csi/csi-volumes.ts'
 import type { RemoteFiles } from '../remote/remote-files.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
 import type { ShareMounts } from '../shares/share-mounts.ts'
+import type { DeviceMounts } from './device-mounts.ts'
 import { groupChanges } from './group-changes.ts'
 import { giveToGroup } from './group-ownership.ts'
-import { checkHostPath, checkLocalDevice, checkLocalPath } from './host-files.ts'
+import { checkHostPath, checkLocalDevice, checkLocalFolder, checkLocalPath } from './host-files.ts'
 import { type Placed, type PlacedVolumesNeeds, placedVolumes } from './placed-volumes.ts'
 import type { VolumePool } from './pool.ts'
 import type { VolumePools } from './pools.ts'
@@ -31,7 +32,7 @@ export interface ClaimVolumes {
   placedAt(podUID: string, name: string): Promise<string | undefined>
   /** Those of the pod that the kubelet has in its folders, too, unless their driver has put them there. */
   shown(podUID: string): Promise<readonly ShownVolume[]>
-  /** Unmounts the shares that no pod has. */
+  /** Unmounts the shares and devices that no pod has. */
   release(): Promise<void>
   /** Moves the folder of the volume to the trash of its pool or share, or deletes it there, unless a pod has it. */
   discard(order: NodeVolumeOrder): Promise<void>
@@ -43,13 +44,14 @@ export type ClaimVolumesNeeds = PlacedVolumesNeeds & {
   readonly remote: RemoteFiles
   readonly pools: VolumePools
   readonly shares: ShareMounts
+  readonly devices: DeviceMounts
   readonly csi: Pick<CsiVolumes, 'place' | 'check'>
   /** A worker waits so long for the files of a volume to get their group. The work goes on afterwards. */
   readonly patienceMs?: number
 }
 
 export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
-  const { remote, pools, shares, csi, patienceMs = 2_000 } = needs
+  const { remote, pools, shares, devices, csi, patienceMs = 2_000 } = needs
   const placed = placedVolumes(needs)
   const inTurn = turnsByKey()
   const changes = groupChanges(patienceMs)
@@ -58,7 +60,8 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     if (source === 'share') return shares.check(uid)
     if (source === 'csi') return csi.check(path)
     if (isBlock) return checkLocalDevice(path)
-    return source === 'local' ? checkLocalPath(path, remote) : checkHostPath(path, type, remote)
+    if (source === 'local' && path === devices.pathOf(uid)) return devices.check(uid)
+    return source === 'local' ? checkLocalFolder(path, remote) : checkHostPath(path, type, remote)
   }
 
   /** It exists there. */
@@ -67,10 +70,13 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     return { path: await locatedHere(volume), hasGroup: false }
   }
   const locatedHere = async (volume: ClaimVolume): Promise<string> => {
-    if (volume.share !== undefined) return await shares.place(volume.uid, volume.share)
-    if (volume.pool === undefined) await check(volume)
-    else return await pools.folder({ ...volume, pool: volume.pool, hasGroup: volume.group !== undefined })
-    return volume.path
+    const { uid, source, path, share, pool, fsType, isBlock, isReadOnly = false } = volume
+    if (share !== undefined) return await shares.place(uid, share)
+    if (pool !== undefined) return await pools.folder({ ...volume, pool, hasGroup: volume.group !== undefined })
+    if (source === 'local' && !isBlock && (await checkLocalPath(path, remote)) === 'device')
+      return await devices.place(uid, path, { fsType, isReadOnly })
+    await check(volume)
+    return path
   }
 
   /** The volume, or another one of this path: its files are of the pod that came first. */
@@ -129,10 +135,13 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     placedAt: async (podUID, name) => (await placed.read(podUID, name))?.path,
     shown: async (podUID) => (await placed.of(podUID)).flatMap(({ place, path }) => (place ? [{ place, path }] : [])),
     async release() {
-      for (const uid of await shares.uids()) {
-        await inTurn(uid, async () => {
-          if ((await placed.podWith((one) => one.uid === uid)) === undefined) await shares.unmount(uid)
-        })
+      for (const mounts of [shares, devices]) {
+        for (const uid of await mounts.uids()) {
+          await inTurn(uid, async () => {
+            if (changes.isChanging(mounts.pathOf(uid))) return
+            if ((await placed.podWith((one) => one.uid === uid)) === undefined) await mounts.unmount(uid)
+          })
+        }
       }
     },
     stop: changes.stop,

@@ -24,6 +24,8 @@ export interface GroupChanges {
   refuseForOther(volume: string, podUID: string): void
   /** Starts the work, or waits for what this pod has started. Throws VolumeError while it runs, and as `refuseForOther`. */
   run(volume: string, podUID: string, work: (signal: AbortSignal) => Promise<void>): Promise<void>
+  /** Files of the volume may be in work, or are to be placed for the pod that they were given to. */
+  isChanging(volume: string): boolean
   /** The volume is placed for the pod: what others do is decided by that. */
   placed(volume: string, podUID: string): void
   /** Ends the work for this pod. Another one has its turn when that has ended. */
@@ -61,6 +63,7 @@ export function groupChanges(patienceMs: number): GroupChanges {
   }
 
   return {
+    isChanging: (volume) => (changes.get(volume)?.state ?? 'failed') !== 'failed',
     refuseForOther: (volume, podUID) => void ownOf(volume, podUID),
     async run(volume, podUID, work) {
       const change = ownOf(volume, podUID) ?? start(volume, podUID, work)

@@ -65,14 +65,22 @@ export async function checkHostPath(path: string, type: string, remote: RemoteFi
   }
 }
 
-/** A local volume must exist: an empty folder in the place of a disk that is missing would look like lost data. */
-export async function checkLocalPath(path: string, remote: RemoteFiles): Promise<void> {
+/** A local volume is a folder, or a device with a file system. It must exist: an empty folder in the place of a disk that is missing would look like lost data. */
+export async function checkLocalPath(path: string, remote: RemoteFiles): Promise<'directory' | 'device'> {
   refuseSteps(path)
   const step = 'MountVolume.NewMounter initialization failed'
   const found = await (await hostFiles(path, remote)).kind()
   if (found === undefined) throw new VolumeError(`path ${JSON.stringify(path)} does not exist`, { step })
-  if (found !== 'directory')
-    throw new VolumeError(`path ${JSON.stringify(path)} is not a directory, but a ${found}`, { step })
+  if (found === 'directory') return 'directory'
+  if (found === 'block special file') return 'device'
+  throw new VolumeError(`path ${JSON.stringify(path)} is not a directory, but a ${found}`, { step })
+}
+
+/** As above, where it was a folder before. */
+export async function checkLocalFolder(path: string, remote: RemoteFiles): Promise<void> {
+  if ((await checkLocalPath(path, remote)) === 'directory') return
+  const step = 'MountVolume.NewMounter initialization failed'
+  throw new VolumeError(`path ${JSON.stringify(path)} is not a directory, but a block special file`, { step })
 }
 
 /** A local volume with the mode Block: containers have the device itself. Devices are never on a remote mount that could hang. */
