@@ -43,6 +43,7 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     restartDocker: true,
     enableRemoteReboot: false,
     downloads: { isMetered: false },
+    osUpgrades: false,
     podLogLinks: false,
     staticPodPath: '/etc/bramble/manifests',
     fileCheckMs: 20_000,
@@ -133,6 +134,7 @@ highTemperatureCelsius: 75
 restartDocker: false
 enableRemoteReboot: true
 agentUpdates: {window: '02:00-05:00', bytesPerDay: 10Mi}
+osUpgrades: true
 podLogLinks: true
 staticPodPath: ""
 fileCheckFrequency: 5s
@@ -165,6 +167,7 @@ imageMaximumGCAge: 4m
     restartDocker: false,
     enableRemoteReboot: true,
     downloads: { isMetered: true, window: { fromMinute: 120, toMinute: 300 }, bytesPerDay: 10_485_760 },
+    osUpgrades: true,
     podLogLinks: true,
     staticPodPath: '',
     fileCheckMs: 5_000,

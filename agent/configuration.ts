@@ -60,6 +60,7 @@ export const AgentConfigurationSchema = object({
   restartDocker: optional(bool),
   enableRemoteReboot: optional(bool),
   agentUpdates: optional(UpdateSettingsSchema),
+  osUpgrades: optional(bool),
   staticPodPath: optional(text),
   fileCheckFrequency: optional(text),
   shutdownGracePeriod: optional(text),
@@ -119,6 +120,8 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly enableRemoteReboot: boolean
   /** When releases of the agent may be downloaded. */
   readonly downloads: DownloadRules
+  /** Install security updates of this machine when the controller wants them. */
+  readonly osUpgrades: boolean
   /** The folder of static pod manifests; '' for none. */
   readonly staticPodPath: string
   readonly fileCheckMs: number
@@ -160,6 +163,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     restartDocker = true,
     enableRemoteReboot = false,
     agentUpdates = {},
+    osUpgrades = false,
     podLogLinks = false,
     staticPodPath = '/etc/bramble/manifests',
     devices = [],
@@ -196,6 +200,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     restartDocker,
     enableRemoteReboot,
     downloads: downloadRules(agentUpdates, metered, problems),
+    osUpgrades,
     podLogLinks,
     staticPodPath: folderOf('staticPodPath', staticPodPath, problems),
     fileCheckMs: span('fileCheckFrequency', 20_000, 1_000),

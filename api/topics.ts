@@ -9,6 +9,7 @@ import { NetworkMessageSchema } from './network/pod-network.ts'
 import { ServicesMessageSchema, serviceShards } from './network/service-endpoints.ts'
 import { ServiceLinkSchema } from './network/service-links.ts'
 import { AgentReleaseSchema } from './node/agent-update.ts'
+import { OsUpgradeSchema } from './node/os-updates.ts'
 import { RebootRequestSchema } from './node/remote-reboot.ts'
 import { SummarySchema } from './node/stats.ts'
 import { NodeStatusSchema } from './node.ts'
@@ -130,6 +131,8 @@ export const DesiredMessageSchema = object({
   reboot: optional(RebootRequestSchema),
   /** The release that the agent may be updated to. Left out: the version that is committed stays. */
   agent: optional(AgentReleaseSchema),
+  /** The machine is to install its security updates. Left out: it installs none. */
+  osUpgrade: optional(OsUpgradeSchema),
   /** Which store this is from. */
   store: optional(text),
   /**

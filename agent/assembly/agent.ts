@@ -151,7 +151,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
     ...[connect, ...membership.loops, ...network.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],
     ...[...machineHealth, status, lease, pods, orders, ...volumeLoops, ...shutdown, sampler, endpoint, sessions],
-    assembleUpdates(shared),
+    ...assembleUpdates(shared),
   ]
 }
 

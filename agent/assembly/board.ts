@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { AgentRelease, AgentUpdateReport } from '../../api/node/agent-update.ts'
+import type { OsReport, OsUpgrade } from '../../api/node/os-updates.ts'
 import type { RebootRequest } from '../../api/node/remote-reboot.ts'
 import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
@@ -51,6 +52,12 @@ export type AgentCells = {
   readonly updateReport: Cell<AgentUpdateReport | undefined>
   /** Written by agent updates. Read by node status. */
   readonly updateConditions: Cell<readonly MachineCondition[]>
+  /** Written by membership: the upgrade that the controller wants; undefined: it has sent nothing yet. Read by OS updates. */
+  readonly osUpgrade: Cell<{ readonly upgrade: OsUpgrade | undefined } | undefined>
+  /** Written by OS updates; undefined until their files were read once. Read by registration. */
+  readonly osReport: Cell<OsReport | undefined>
+  /** Written by OS updates. Read by node status. */
+  readonly osConditions: Cell<readonly MachineCondition[]>
   /** Written by the measurement of the boot. Read for the leave message. */
   readonly bootMs: Cell<number | undefined>
   /** Written by node status; undefined until the first one. Read by registration, pod admission, container options. */
@@ -161,6 +168,9 @@ export function agentBoard(): AgentCells {
     agentRelease: cell<{ readonly release: AgentRelease | undefined } | undefined>(undefined, isDeepStrictEqual),
     updateReport: cell<AgentUpdateReport | undefined>(undefined, isDeepStrictEqual),
     updateConditions: cell<readonly MachineCondition[]>([], isDeepStrictEqual),
+    osUpgrade: cell<{ readonly upgrade: OsUpgrade | undefined } | undefined>(undefined, isDeepStrictEqual),
+    osReport: cell<OsReport | undefined>(undefined, isDeepStrictEqual),
+    osConditions: cell<readonly MachineCondition[]>([], isDeepStrictEqual),
     bootMs: cell<number | undefined>(undefined),
     nodeStatus: cell<NodeStatus | undefined>(undefined),
     staticPods: cell<readonly Pod[] | undefined>(undefined),

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { probePort, probePortAnnotation } from '../../api/network/address-probe.ts'
 import { type AgentUpdateReport, agentUpdateAnnotation } from '../../api/node/agent-update.ts'
 import { inventoryAnnotation } from '../../api/node/machine-inventory.ts'
+import { type OsReport, osUpdatesAnnotation } from '../../api/node/os-updates.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
 import { mapsBlocksAnnotation, mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
 import { type Pool, poolsAnnotation } from '../../api/storage/pools.ts'
@@ -96,7 +97,7 @@ export type Membership = {
 
 export function assembleMembership(parts: MembershipParts): Membership {
   const { configuration, identity, board, write, machine, controlPlane, pods, link, log } = parts
-  const { rebootRequest, agentRelease } = write('rebootRequest', 'agentRelease')
+  const { rebootRequest, agentRelease, osUpgrade } = write('rebootRequest', 'agentRelease', 'osUpgrade')
   const { clock, date, random } = machine
   const { controllerClock } = date
   const { nodeName } = identity
@@ -113,6 +114,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
       mirrors.desired(message)
       rebootRequest.set(message.reboot)
       agentRelease.set({ release: message.agent })
+      osUpgrade.set({ upgrade: message.osUpgrade })
     },
     accepted: controlPlane.reportEverything,
     clock,
@@ -217,7 +219,8 @@ function registrationOf(parts: MembershipParts) {
       annotations: {
         ...described(description.get() ?? {}),
         [inventoryAnnotation]: JSON.stringify(await readMachineInventory(root)),
-        ...updated(board.updateReport.get()),
+        ...reportedAs(agentUpdateAnnotation, board.updateReport.get()),
+        ...reportedAs(osUpdatesAnnotation, board.osReport.get()),
         ...(await poolAnnotations()),
       },
       nodeLabels: configuration.nodeLabels,
@@ -239,6 +242,7 @@ function registrationOf(parts: MembershipParts) {
   })
   description.onChange(registering.again)
   board.updateReport.onChange(registering.again)
+  board.osReport.onChange(registering.again)
   // A disk that came or went since, or is full now. The first look is usually after the registration, and finds the same.
   board.pools.onChange((found) => {
     if (registeredPools !== undefined && !isDeepStrictEqual(registeredPools, found)) registering.again()
@@ -260,8 +264,11 @@ async function reported(pools: Pick<VolumePools, 'open'>, log: Log): Promise<rea
   return opened.flatMap(({ state }) => ('id' in state ? [state] : []))
 }
 
-function updated(report: AgentUpdateReport | undefined): { readonly [annotation: string]: string } {
-  return report === undefined ? {} : { [agentUpdateAnnotation]: JSON.stringify(report) }
+function reportedAs(
+  annotation: string,
+  report: AgentUpdateReport | OsReport | undefined,
+): { readonly [annotation: string]: string } {
+  return report === undefined ? {} : { [annotation]: JSON.stringify(report) }
 }
 
 function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {

@@ -1,8 +1,8 @@
 /** When a release may be downloaded, and how many bytes of it. Decides only. */
+import { type DailyWindow, isWindowOpen, windowStartText } from '../../api/text/daily-window.ts'
 
-/** `window`: minutes of the day in UTC from which on, and up to which; it may go over midnight. */
 export type DownloadRules = {
-  readonly window?: { readonly fromMinute: number; readonly toMinute: number }
+  readonly window?: DailyWindow
   readonly bytesPerDay?: number
   /** The link is paid by volume: nothing is downloaded without `bytesPerDay`. */
   readonly isMetered: boolean
@@ -34,8 +34,8 @@ export function downloadAllowance(rules: DownloadRules, facts: DownloadFacts): A
   if (window !== undefined) {
     if (nowMs === undefined && uptimeMs < longestWithoutDateMs)
       return wait('the date is not known, so the window counts as closed until the machine has run for a day')
-    if (nowMs !== undefined && !isOpen(window, nowMs))
-      return wait(`the window opens at ${clockText(window.fromMinute)} UTC`)
+    if (nowMs !== undefined && !isWindowOpen(window, nowMs))
+      return wait(`the window opens at ${windowStartText(window)} UTC`)
   }
   if (bytesPerDay === undefined) return { may: 'download', bytes: Number.MAX_SAFE_INTEGER }
   const left = bytesPerDay - spentToday(facts)
@@ -53,15 +53,6 @@ function spentToday(facts: DownloadFacts): number {
 
 function dayOf({ nowMs, uptimeMs }: DownloadFacts): number {
   return Math.floor((nowMs ?? uptimeMs) / dayMs)
-}
-
-function isOpen({ fromMinute, toMinute }: NonNullable<DownloadRules['window']>, nowMs: number): boolean {
-  const minute = Math.floor((nowMs % dayMs) / 60_000)
-  return fromMinute <= toMinute ? fromMinute <= minute && minute < toMinute : minute >= fromMinute || minute < toMinute
-}
-
-function clockText(minute: number): string {
-  return [Math.floor(minute / 60), minute % 60].map((part) => String(part).padStart(2, '0')).join(':')
 }
 
 function wait(reason: string): Allowance {

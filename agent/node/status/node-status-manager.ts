@@ -36,6 +36,7 @@ export type NodeStatusNeeds = {
     readonly networkConditions: Reader<readonly MachineCondition[]>
     readonly volumesInUse: Reader<readonly string[] | undefined>
     readonly updateConditions: Reader<readonly MachineCondition[]>
+    readonly osConditions: Reader<readonly MachineCondition[]>
     /** undefined: the machine stays. Without a notification of its own: a node that reports NotReady before its leave loses its pods. See `departureReported`. */
     readonly goingDown: Pick<Reader<object | undefined>, 'get'>
     readonly departureReported: Reader<object | undefined>
@@ -85,8 +86,8 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   let reportedMs = Number.NEGATIVE_INFINITY
   let addresses: readonly NodeAddress[] = []
   let addressFailure: string | undefined
-  const { shutdownConditions, networkConditions, updateConditions } = reads
-  const conditions = [shutdownConditions, networkConditions, updateConditions]
+  const { shutdownConditions, networkConditions, updateConditions, osConditions } = reads
+  const conditions = [shutdownConditions, networkConditions, updateConditions, osConditions]
   const inputs = [reads.pressures, reads.machineHealth, ...conditions, reads.departureReported, reads.volumesInUse]
   for (const input of inputs) input.onChange(wake.ring)
   runtime.onChange(wake.ring)
@@ -112,7 +113,8 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
     const leaving = reads.goingDown.get() === undefined ? [] : [shutdownProblem]
     const problems = [...runtime.problems(), ...machineHealth.problems, ...leaving, ...lacking]
     const { conditions: ofHealth } = machineHealth
-    const machine = [...networkConditions.get(), ...ofHealth, ...updateConditions.get(), ...shutdownConditions.get()]
+    const ofUpdates = [...updateConditions.get(), ...osConditions.get()]
+    const machine = [...networkConditions.get(), ...ofHealth, ...ofUpdates, ...shutdownConditions.get()]
     const health = { pressures, problems, machine }
     const conditions = nodeConditions(before, health, rfc3339(clock.wallMs()))
     const devices = (await needs.devices?.()) ?? {}
