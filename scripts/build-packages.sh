@@ -281,10 +281,11 @@ bramble_agent() {
   printf '{"version":"%s","sequence":%s}\n' "$version" "$SOURCE_DATE_EPOCH" >"$library/release.json"
   [ -z "$release_keys" ] || install -m 644 "$release_keys" "$library/release-keys.json"
   install -m 755 scripts/packages/bramble-agent/start "$library/start"
-  install -m 644 systemd/bramble-agent.service systemd/bramble-agent-trial.service systemd/bramble-agent-update.service systemd/bramble-agent-update.path systemd/bramble-agent-update.timer systemd/bramble-agent.path systemd/bramble-first-boot.service "$root/lib/systemd/system/"
+  install -m 644 systemd/bramble-agent.service systemd/bramble-agent-trial.service systemd/bramble-agent-update.service systemd/bramble-agent-update.path systemd/bramble-agent-update.timer systemd/bramble-os-updates.service systemd/bramble-os-updates.timer systemd/bramble-os-upgrade.service systemd/bramble-os-upgrade.path systemd/bramble-os-upgrade.timer systemd/bramble-agent.path systemd/bramble-first-boot.service "$root/lib/systemd/system/"
   install -D -m 644 systemd/bramble-agent.sysctl.conf "$root/usr/lib/sysctl.d/50-bramble-agent.conf"
   install -D -m 644 systemd/bramble-agent.modules.conf "$root/usr/lib/modules-load.d/bramble-agent.conf"
   install -m 755 scripts/packages/bramble-agent/has-joined "$library/has-joined"
+  install -m 755 scripts/packages/bramble-agent/os-updates "$library/os-updates"
   install -m 644 scripts/packages/bramble-agent/agent.yaml "$root/etc/bramble/agent.yaml"
   documents_of agent
 }
