@@ -2,6 +2,7 @@
  * How a release goes on through a fleet: which nodes may take it now, which may no longer, and why it pauses. Decides only; all that
  * it remembers is `RolloutState`, so that another controller continues where this one ended.
  */
+import { freePlaces } from './node-places.ts'
 import { type RingNodes, ringsOf } from './rings.ts'
 import { type FleetRelease, type NodeProgress, nextStep, type RolloutNode, rolloutProgress } from './rollout-facts.ts'
 import type { RolloutRules } from './rollout-rules.ts'
@@ -222,7 +223,7 @@ function admissions(
   rings: readonly RingMembers[],
   rules: RolloutRules,
 ): readonly Admission[] {
-  const free = places(rules)
+  const free = freePlaces(rules)
   for (const { members } of rings)
     for (const { node, progress, isOpen } of members) if (isOpen && progress.is !== 'idle') free.take(node)
   const admitted: Admission[] = []
@@ -233,25 +234,6 @@ function admissions(
       admitted.push({ node: node.name, release: step })
     }
   return admitted
-}
-
-type Placed = Pick<RolloutNode, 'link' | 'zone'>
-
-/** The nodes that may be updating at a time. A node without a link or a zone is limited by the others only. */
-function places({ perLink, perZone, atOnce }: RolloutRules) {
-  const [links, zones] = [new Map<string, number>(), new Map<string, number>()]
-  let all = 0
-  const isFull = (most: number | undefined, taken: ReadonlyMap<string, number>, key: string) =>
-    most !== undefined && key !== '' && (taken.get(key) ?? 0) >= most
-  return {
-    has: ({ link, zone }: Placed) =>
-      (atOnce === undefined || all < atOnce) && !isFull(perLink, links, link) && !isFull(perZone, zones, zone),
-    take({ link, zone }: Placed) {
-      all += 1
-      links.set(link, (links.get(link) ?? 0) + 1)
-      zones.set(zone, (zones.get(zone) ?? 0) + 1)
-    },
-  }
 }
 
 function countsOf({ name, members }: RingMembers): RingCounts {

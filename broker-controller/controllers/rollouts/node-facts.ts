@@ -1,6 +1,5 @@
 /** A Node → what a rollout decides by, and what is kept on it of its updates. */
 
-import { segmentOf } from '../../../api/network/segment.ts'
 import {
   type AgentAdmission,
   type AgentUpdateReport,
@@ -11,12 +10,10 @@ import {
 import { goodbyeReasonAnnotation } from '../../../api/node/lifecycle-annotations.ts'
 import type { Node } from '../../../api/node.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
+import { internalAddressesOf, linkAndZoneOf } from './node-places.ts'
 import { type FleetRelease, penaltyUntilMs, type RolloutNode, type UpdateOutcome } from './rollout-facts.ts'
 import type { RolloutRules } from './rollout-rules.ts'
 
-const zoneLabel = 'topology.kubernetes.io/zone'
-/** As the node lifecycle has it: the access point, switch or line that the node hangs on. */
-const linkLabel = 'bramble.dev/link'
 const outcomes: readonly string[] = ['waiting', 'trial', 'committed', 'rolledBack', 'blocked'] satisfies UpdateOutcome[]
 
 type Written = { readonly admission: AgentAdmission | undefined; readonly report: AgentUpdateReport | undefined }
@@ -32,9 +29,6 @@ export function writtenOn(node: Node): Written {
 /** `controllerAddresses`: where controllers run. */
 export function rolloutNode(node: Node, rules: RolloutRules, controllerAddresses: ReadonlySet<string>): RolloutNode {
   const { name = '', labels = {}, annotations } = node.metadata
-  const addresses = (node.status?.addresses ?? []).flatMap(({ type, address }) =>
-    type === 'InternalIP' ? [address] : [],
-  )
   const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')
   const isConnected = ready !== undefined && ready.status !== 'Unknown'
   const isLost = ready?.status === 'Unknown' && annotations?.[goodbyeReasonAnnotation] === undefined
@@ -44,11 +38,10 @@ export function rolloutNode(node: Node, rules: RolloutRules, controllerAddresses
     name,
     labels,
     isConnected,
-    link: labels[linkLabel] || (addresses[0] === undefined ? '' : segmentOf(annotations, addresses[0])),
-    zone: labels[zoneLabel] ?? '',
+    ...linkAndZoneOf(node),
     sequence: report?.sequence,
     lostSinceMs: isLost ? timeOf(ready?.lastTransitionTime) : undefined,
-    isController: addresses.some((one) => controllerAddresses.has(one)),
+    isController: internalAddressesOf(node.status).some((one) => controllerAddresses.has(one)),
     penaltyUntilMs: penaltyUntilMs({ failures, failedMs: timeOf(failedAt) ?? 0 }, rules),
     admitted: admitted(admission),
     report: reported(admission),

@@ -15,6 +15,7 @@ import { type Informer, informer } from '../../store/informer.ts'
 import { objectReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
+import { addressesOfControllers } from './controller-addresses.ts'
 import { type RunningController, waitForController } from './controller-first.ts'
 import { type Admission, nextRollout, type RolloutPlan } from './next-rollout.ts'
 import { rolloutNode, withoutRelease, withRelease, withReport, writtenOn } from './node-facts.ts'
@@ -70,7 +71,7 @@ async function runRollout(needs: RolloutNeeds, signal: AbortSignal): Promise<voi
     }
     const { wish, state } = found
     const nowMs = clock.wallMs()
-    const controllers = await controllerAddresses(store)
+    const controllers = await addressesOfControllers(store)
     const members: RolloutNode[] = []
     await eachInTurns([...nodes.all()], (node) => void members.push(rolloutNode(node, wish.rules, controllers)))
     const wait = waitForController(wish.controller, await runningController())
@@ -155,12 +156,6 @@ function rolloutWrites({ store, clock, log }: Writing, nodes: Informer<'nodes'>,
   }
 
   return { keepReports, carryOut, save }
-}
-
-/** Where controllers run: they have the Endpoints of the Service `kubernetes`. */
-async function controllerAddresses(store: Store): Promise<ReadonlySet<string>> {
-  const found = await store.get('endpoints', { namespace: 'default', name: 'kubernetes' })
-  return new Set((found?.subsets ?? []).flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip)))
 }
 
 /** All that a decision depends on. Most changes of a Node are heartbeats. */
