@@ -89,6 +89,10 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       const { updatesCommand } = await import('./commands/updates/updates-command.ts')
       return updatesCommand(wanted.argv, output)
     }
+    case 'maintenance': {
+      const { maintenanceCommand } = await import('./commands/updates/maintenance-command.ts')
+      return maintenanceCommand(wanted.argv, output)
+    }
     case 'homeassistant':
       return homeAssistantCommand(wanted.argv, output)
     case 'notify':

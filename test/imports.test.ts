@@ -18,10 +18,11 @@ type Wrong = {
 
 const nodeParts = '(node|eviction|pods|shutdown|health|usage|sessions|network|updates)'
 const fleetParts = '(broker|controllers|scheduler|apiserver)'
-/** Parts of the controller that clients of the fleet may use: its API, the store to read, usage figures, images of cards, and the state of nodes, volumes and rollouts. */
+/** Parts of the controller that clients of the fleet may use: its API, the store to read, usage figures, images of cards, and the state of nodes, volumes, rollouts and maintenance. */
 const openToClients = `(${[
   'apiserver/(?!http/)',
   'cards/(card-files|imager-manifest)\\.ts$|cards/offered/',
+  'controllers/maintenance/maintenance-object\\.ts$',
   'controllers/node-lifecycle/(link-suspicion|zones)\\.ts$',
   'controllers/rollouts/(node-facts|release-out-of-turn|rollout-object)\\.ts$',
   'controllers/volumes/fill-level\\.ts$',

@@ -80,6 +80,8 @@ import { defaultEventCleanup, eventCleanup } from '../controllers/event-cleanup.
 import { flowSchemaController } from '../controllers/flow-schema-controller.ts'
 import { type GarbageCollectorNeeds, garbageCollector } from '../controllers/garbage/garbage-collector.ts'
 import { ingressController } from '../controllers/ingress/ingress-controller.ts'
+import { type MaintenanceNeeds, maintenanceController } from '../controllers/maintenance/maintenance-controller.ts'
+import { maintenanceMetrics } from '../controllers/maintenance/maintenance-metrics.ts'
 import { nodeIpamController } from '../controllers/node-ipam-controller.ts'
 import {
   type NodeLifecycleNeeds,
@@ -167,7 +169,8 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   Pick<VolumeControllerNeeds, 'storage' | 'sessions' | 'origin' | 'backupKeys'> &
   Pick<NodeLifecycleNeeds, 'refusesNodes'> &
   Required<Pick<NodeLifecycleNeeds, 'podOverwritten'>> &
-  Pick<TaintEvictionNeeds, 'unstored'> & { readonly registry: MetricsRegistry }
+  Pick<TaintEvictionNeeds, 'unstored'> &
+  Pick<MaintenanceNeeds, 'evict'> & { readonly registry: MetricsRegistry }
 
 /** The controllers and the scheduler. */
 export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerConfiguration): readonly Loop[] {
@@ -190,6 +193,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     namespaceAccessController(needs),
     rebootRequestController(needs),
     rolloutController({ ...needs, metrics: rolloutMetrics(needs.registry), runningController }),
+    maintenanceController({ ...needs, metrics: maintenanceMetrics(needs.registry) }),
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
     ...volumeControllers(needs),
     endpointsController(needs),

@@ -30,6 +30,7 @@ import { openCheckpointWindow } from '../store/checkpoints/checkpoint-window.ts'
 import { openRestoreHold } from '../store/checkpoints/restore-hold.ts'
 import type { Term } from '../store/election/election.ts'
 import { untilAnswered } from '../store/election/until-answered.ts'
+import { apiEvictions } from './api-evictions.ts'
 import { assembledHomeAssistant } from './assembled-home-assistant.ts'
 import { ensureClusterInfo, type ServerLists } from './bootstrap-objects.ts'
 import { controlLoops } from './control-plane.ts'
@@ -275,6 +276,7 @@ function fleetLoops(
         hold,
         authorities,
         podOverwritten: inbox.podOverwritten,
+        evict: apiEvictions(api.api.local),
         refusesNodes: () => broker.isAway() || replica?.isLeading() === false,
       },
       configuration,

@@ -54,6 +54,7 @@ const commands = [
   'dashboard',
   'top',
   'updates',
+  'maintenance',
   'volumes',
   'inventory',
   'notify',

@@ -444,6 +444,39 @@ Without --ring one node is first, for an hour, and then one node of a link at a 
   },
 } as const satisfies Command
 
+export const maintenanceRow = {
+  name: 'bramble-controller maintenance',
+  about: 'security updates and reboots of the machines',
+  text: `Have security updates of the machines installed, and machines restarted that require it, one after the other: each is cordoned, its pods are
+evicted within their disruption budgets, and it is uncordoned when it is Ready and healthy again. Nodes that a person has cordoned are left alone.
+A machine that fails pauses the maintenance of all others until it is resumed. Only machines take part whose agents have osUpgrades or
+enableRemoteReboot in their configuration.`,
+  forms: {
+    start: 'maintain the machines from now on, or change how',
+    status: 'show which machines are under maintenance, which wait, and why it pauses',
+    pause: 'begin no further machine; those that are upgraded or restarted finish',
+    resume: 'go on after a pause; failures until now no longer count, and their machines are uncordoned',
+  },
+  defaultForm: 'status',
+  options: {
+    window: {
+      value: 'WINDOW',
+      help: 'two times of day in UTC between which a maintenance may begin, like 02:00-05:00',
+      defaultText: 'at any time',
+    },
+    'per-link': { value: 'COUNT', help: 'machines of a link at a time', range: [1, 100_000], defaultText: '1' },
+    'per-zone': { value: 'COUNT', help: 'machines of a zone at a time', range: [1, 100_000] },
+    'at-once': { value: 'COUNT', help: 'machines of the fleet at a time', range: [1, 100_000], defaultText: '1' },
+    'drain-timeout': {
+      value: 'DURATION',
+      help: 'how long the eviction of the pods of a machine may take, at most 24h',
+      defaultText: '30m',
+    },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
 export const inventoryRow = {
   name: 'bramble-controller inventory',
   about: 'list what the machines of the fleet are made of',
@@ -545,6 +578,7 @@ export const commands = {
   dashboard: dashboardRow,
   top: topRow,
   updates: updatesRow,
+  maintenance: maintenanceRow,
   volumes: volumesRow,
   inventory: inventoryRow,
   notify: notifyRow,

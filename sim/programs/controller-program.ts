@@ -4,6 +4,7 @@ import { uuidOf } from '../../api/text/uuid.ts'
 import type { ServiceAccountTokens } from '../../broker-controller/apiserver/authentication/tokens/service-account-tokens.ts'
 import { openAuthorizer } from '../../broker-controller/apiserver/authorization/authorizer.ts'
 import type { RequestNeeds } from '../../broker-controller/apiserver/filters/api-request.ts'
+import { localRequests } from '../../broker-controller/apiserver/filters/in-process-api.ts'
 import { controllerCreation } from '../../broker-controller/apiserver/handlers/controller-creation.ts'
 import { controllerScales } from '../../broker-controller/apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from '../../broker-controller/apiserver/handlers/service-network.ts'
@@ -11,6 +12,7 @@ import { liveKinds } from '../../broker-controller/apiserver/kinds/custom/live-k
 import { podSecurityAdmission } from '../../broker-controller/apiserver/pod-security/pod-security-admission.ts'
 import { usageLedger } from '../../broker-controller/apiserver/quota/quota-ledger.ts'
 import { parseYamlBody } from '../../broker-controller/apiserver/wire/yaml-body.ts'
+import { apiEvictions } from '../../broker-controller/assembly/api-evictions.ts'
 import { ensureFleetObjects } from '../../broker-controller/assembly/bootstrap-objects.ts'
 import { builtInKinds, controlLoops } from '../../broker-controller/assembly/control-plane.ts'
 import { type NodeInbox, nodeInbox } from '../../broker-controller/broker/inbox/node-inbox.ts'
@@ -216,6 +218,7 @@ function controllerLoops(
       ...{ origin, checkpoints: window, hold },
       authorities: { trusted: () => 'The authority of the world', onChange: () => undefined },
       podOverwritten: inbox.podOverwritten,
+      evict: apiEvictions(localRequests({ ...parts, origin, checkpoints: window }, 'controller')),
       refusesNodes: () => false,
     },
     configuration,

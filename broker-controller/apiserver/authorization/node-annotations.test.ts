@@ -66,6 +66,8 @@ test('the right to write the status of a Node is not the right to reboot its mac
   t.equal(await written('/status', { 'bramble.dev/reboot-requested-at': null }), 403)
   t.equal(await written('/status', { 'bramble.dev/reboot-status': '{}' }), 403)
   t.equal(await written('/status', { 'bramble.dev/agent-release': '{}' }), 403)
+  t.equal(await written('/status', { 'bramble.dev/maintenance': '{}' }), 403)
+  t.equal(await written('/status', { 'bramble.dev/cordoned-by': 'maintenance' }), 403)
   t.equal(await written('/status', { ...requested, note: 'x' }), 200)
   t.equal(await written('', other), 200)
 })

@@ -9,6 +9,7 @@ import {
   wireguardKeyProblem,
 } from '../../../api/network/wireguard.ts'
 import { agentReleaseAnnotation } from '../../../api/node/agent-update.ts'
+import { cordonedByAnnotation, maintenanceAnnotation } from '../../../api/node/node-maintenance.ts'
 import { rebootRequestedAnnotation, rebootStatusAnnotation } from '../../../api/node/reboot-annotations.ts'
 import { rebootTimeProblem } from '../../../api/node/remote-reboot.ts'
 import type { Node } from '../../../api/node.ts'
@@ -74,16 +75,22 @@ export async function refuseTakenKey(
 
 /**
  * Throws Forbidden where a write of the status, which may change annotations, requests a reboot, sets one in force again, or changes the
- * release of the agent: the right to report conditions, as of system:node-problem-detector, is not the right to these.
+ * release of the agent or the maintenance of the machine: the right to report conditions, as of system:node-problem-detector, is not the right to these.
  */
 export function refuseRequestsByStatus({ metadata }: Node, old: Node): void {
-  const changed = [rebootRequestedAnnotation, rebootStatusAnnotation, agentReleaseAnnotation].find(
-    (name) => metadata.annotations?.[name] !== old.metadata.annotations?.[name],
-  )
+  const changed = annotationsOfOrders.find((name) => metadata.annotations?.[name] !== old.metadata.annotations?.[name])
   if (changed === undefined) return
   const message = `nodes "${metadata.name}" is forbidden: a write of the status may not change the annotation ${changed}`
   throw new ApiError('Forbidden', message)
 }
+
+const annotationsOfOrders = [
+  rebootRequestedAnnotation,
+  rebootStatusAnnotation,
+  agentReleaseAnnotation,
+  maintenanceAnnotation,
+  cordonedByAnnotation,
+]
 
 /** A new Node, such as one from a backup, has no key until the node writes it. */
 export function withoutKey(node: Node): Node {

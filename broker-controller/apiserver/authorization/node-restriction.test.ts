@@ -44,6 +44,8 @@ test('a node takes no range of addresses, and writes nothing that controllers ke
     'suspected-link',
     'reboot-status',
     'agent-release',
+    'maintenance',
+    'cordoned-by',
     'relay',
   ]) {
     const annotated = aNode({ name: 'pi-01', annotations: { [`bramble.dev/${key}`]: 'x' } })

@@ -19,6 +19,7 @@ import {
 } from '../../../api/node/lifecycle-annotations.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
 import { isReservedNodeLabel } from '../../../api/node/node-labels.ts'
+import { cordonedByAnnotation, maintenanceAnnotation } from '../../../api/node/node-maintenance.ts'
 import { rebootStatusAnnotation } from '../../../api/node/reboot-annotations.ts'
 import type { Node } from '../../../api/node.ts'
 import { claimsOf, configMapsOf, secretsOf, tokenAudiencesOf } from '../../../api/pod/pod-references.ts'
@@ -224,6 +225,8 @@ const controllersAnnotations = [
   suspectedLinkAnnotation,
   rebootStatusAnnotation,
   agentReleaseAnnotation,
+  maintenanceAnnotation,
+  cordonedByAnnotation,
   relayAnnotation,
 ]
 

@@ -119,6 +119,20 @@ test('a node receives the release that its agent may run until it is withdrawn',
   t.equal(isOtherNode(node, wanting(JSON.stringify(release), 'of a person')), false)
 })
 
+test('a node receives its upgrade only while its maintenance is in that phase', async (t) => {
+  const maintained = (phase: string) => {
+    const record = JSON.stringify({ id: 'a1', phase, since: '2026-01-02T03:00:00Z' })
+    return aNode({ name: 'pi-1', annotations: { 'bramble.dev/maintenance': record } })
+  }
+  const [draining, upgrading, checking] = ['Draining', 'Upgrading', 'Checking'].map(maintained)
+  t.same(desiredContent('pi-1', inputs({ node: upgrading }))?.data.osUpgrade, { id: 'a1' })
+  for (const node of [draining, checking, aNode({ name: 'pi-1' })])
+    t.equal(desiredContent('pi-1', inputs({ node }))?.data.osUpgrade, undefined)
+  t.equal(isOtherNode(upgrading, draining), true)
+  t.equal(isOtherNode(checking, upgrading), true)
+  t.equal(isOtherNode(maintained('Done'), checking), false)
+})
+
 test('a node gets the classes of its pods, each once, without those that are gone', async (t) => {
   const of = (runtimeClassName: string) =>
     aPod({ name: runtimeClassName, nodeName: 'pi-1', spec: { runtimeClassName } })

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
 import { wantedReleaseOf } from '../../../api/node/agent-update.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
+import { wantedUpgradeOf } from '../../../api/node/node-maintenance.ts'
 import { podRangeOf } from '../../../api/node/pod-range.ts'
 import { pendingReboot } from '../../../api/node/remote-reboot.ts'
 import type { Pod } from '../../../api/pod.ts'
@@ -33,6 +34,7 @@ export type DesiredContent = {
     | 'csiDrivers'
     | 'reboot'
     | 'agent'
+    | 'osUpgrade'
     | 'awaitsCheckpoint'
   >
 }
@@ -117,8 +119,6 @@ function desiredData(
   const services = linkedServices(pods, servicesIn)
   const csiDrivers = inlineCsiDrivers(pods, inputs)
   const podCIDR = podRangeOf(node)
-  const reboot = node && pendingReboot(node)
-  const agent = node && wantedReleaseOf(node)
   return {
     ...(configMaps.length > 0 && { configMaps: configMaps.map((one) => projectConfigMap(one, proofOf?.(one))) }),
     ...(podCIDR && { podCIDR }),
@@ -128,10 +128,15 @@ function desiredData(
     ...(services.length > 0 && { services }),
     ...(claims.length > 0 && { claims }),
     ...(csiDrivers.length > 0 && { csiDrivers }),
-    ...(reboot && { reboot }),
-    ...(agent && { agent }),
+    ...(node && ordersOf(node)),
     ...(secrets.length > 0 && { secrets: secrets.map((one) => projectSecret(one, proofOf?.(one))) }),
   }
+}
+
+/** What the machine has to do beside its pods. */
+function ordersOf(node: StoredObject<'nodes'>): Pick<DesiredMessage, 'reboot' | 'agent' | 'osUpgrade'> {
+  const [reboot, agent, osUpgrade] = [pendingReboot(node), wantedReleaseOf(node), wantedUpgradeOf(node)]
+  return { ...(reboot && { reboot }), ...(agent && { agent }), ...(osUpgrade && { osUpgrade }) }
 }
 
 /** Has the node received this content already? A new Node of the name gets its message again, because that of the earlier one was withdrawn. */
@@ -156,8 +161,7 @@ export function isOtherNode(
   if (present === undefined || previous === undefined) return present !== previous
   if (podRangeOf(present) !== podRangeOf(previous) || checkpointStore(present) !== checkpointStore(previous))
     return true
-  if (!isDeepStrictEqual(wantedReleaseOf(present), wantedReleaseOf(previous))) return true
-  return !isDeepStrictEqual(pendingReboot(present), pendingReboot(previous))
+  return !isDeepStrictEqual(ordersOf(present), ordersOf(previous))
 }
 
 /** Has the store not learnt yet which pods the node has? `acceptingStoreID`: see `DesiredInputs`. */

@@ -9,7 +9,7 @@ import { isReady } from '../../controllers/node-lifecycle/zones.ts'
 import { readRollout, type StoredRollout } from '../../controllers/rollouts/rollout-object.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
-import { problemsOfMap, problemsOfNode, problemsOfPod } from '../notifications/problems.ts'
+import { mayHaveProblem, problemsOfMap, problemsOfNode, problemsOfPod } from '../notifications/problems.ts'
 import { deviceID, fleetDevice } from './device-ids.ts'
 import type { FleetCounts } from './machine-state.ts'
 
@@ -102,11 +102,10 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
   let rollout: StoredRollout | undefined
   const maps = informer(needs, 'configmaps', (now, before) => {
     const map = now ?? before
-    if (map === undefined || !isRolloutMap(map)) return
+    if (map === undefined || !mayHaveProblem(map)) return
     for (const [one, sign] of [[before, -1] as const, [now, 1] as const])
       if (one !== undefined) totals.alerts += sign * problemsOfMap(one).length
-    const read = now && readRollout(now)
-    rollout = typeof read === 'object' ? read : undefined
+    if (isRolloutMap(map)) rollout = usableRollout(now)
     changed(fleetDevice)
   })
   return {
@@ -158,4 +157,9 @@ function place(byNode: Map<string, Map<string, Pod>>, node: string, pod: Pod, si
   else pods.delete(key)
   if (pods.size === 0) byNode.delete(node)
   else byNode.set(node, pods)
+}
+
+function usableRollout(map: StoredObject<'configmaps'> | undefined): StoredRollout | undefined {
+  const read = map && readRollout(map)
+  return typeof read === 'object' ? read : undefined
 }

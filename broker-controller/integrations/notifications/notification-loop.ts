@@ -1,6 +1,5 @@
 /** Loop, on the controller that leads: what is wrong in the fleet → messages to channels. Costs per change, not per object. */
 
-import { isRolloutMap } from '../../../api/node/agent-rollout.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
@@ -10,7 +9,7 @@ import { type BatchState, nextBatch, noProblems } from './batches.ts'
 import { type ChannelQueueNeeds, channelQueue } from './channel-queue.ts'
 import { messageFor } from './messages.ts'
 import type { NotifySettings } from './notify-settings.ts'
-import { type FleetProblem, problemsOfMap, problemsOfNode, problemsOfPod } from './problems.ts'
+import { type FleetProblem, mayHaveProblem, problemsOfMap, problemsOfNode, problemsOfPod } from './problems.ts'
 
 export type NotificationNeeds = {
   readonly store: Store
@@ -41,15 +40,16 @@ export function notificationLoop(needs: NotificationNeeds, settings: NotifySetti
     if (problems.length === 0) ofPods.delete(key)
     else if (ofPods.has(key) || ofPods.size < mostPods) ofPods.set(key, problems)
   })
-  let ofRollout: readonly FleetProblem[] = []
+  const ofMaps = new Map<string, readonly FleetProblem[]>()
   const maps = informer(needs, 'configmaps', (now, before) => {
     const map = now ?? before
-    if (map !== undefined && isRolloutMap(map)) ofRollout = now === undefined ? [] : problemsOfMap(now)
+    if (map === undefined || !mayHaveProblem(map)) return
+    ofMaps.set(map.metadata.name, now === undefined ? [] : problemsOfMap(now))
   })
   const channels = settings.channels.map((channel) => ({ channel, queue: channelQueue(channel, needs) }))
   const problemsNow = () =>
     new Map(
-      [...ofNodes.values(), ...ofPods.values(), ofRollout]
+      [...ofNodes.values(), ...ofPods.values(), ...ofMaps.values()]
         .flat()
         .map((problem): [string, FleetProblem] => [problem.key, problem]),
     )

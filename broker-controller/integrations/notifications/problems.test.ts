@@ -1,7 +1,10 @@
 import { test } from 'tap'
 import { rolloutKey } from '../../../api/node/agent-rollout.ts'
+import { maintenanceKey } from '../../../api/node/fleet-maintenance.ts'
 import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
+import { maintenanceCommands } from '../../controllers/maintenance/maintenance-object.ts'
+import { usualMaintenance } from '../../controllers/maintenance/maintenance-rules.ts'
 import { rolloutCommands } from '../../controllers/rollouts/rollout-object.ts'
 import { usualRules } from '../../controllers/rollouts/rollout-rules.ts'
 import { problemsOfMap, problemsOfNode, problemsOfPod } from './problems.ts'
@@ -85,6 +88,23 @@ test('a pod has a problem when it failed or a container crashes again and again'
     { kind: 'PodCrashLooping', text: 'Pod shop/web: container main keeps crashing, 7 restarts' },
   ])
   t.same(problemsOfPod(waiting('ContainerCreating')), [])
+})
+
+test('a maintenance that a failure has paused is a problem, and one that an operator pauses is not', async (t) => {
+  const rules = maintenanceCommands.start(usualMaintenance)
+  const state = JSON.stringify({ paused: 'The maintenance of pi-1 failed: it did not restart within 1800 s' })
+  const map = (data: { readonly [key: string]: string }) => ({
+    metadata: maintenanceKey,
+    data: { ...rules, ...data },
+  })
+  t.match(problemsOfMap(map({ state })), [
+    { kind: 'MaintenancePaused', text: /pauses: The maintenance of pi-1 failed: it did not restart/ },
+  ])
+  t.same(problemsOfMap(map({})), [])
+  t.same(problemsOfMap(map({ state, ...maintenanceCommands.pause('Paused by an operator') })), [])
+  const { resumedAt } = maintenanceCommands.resume('2026-01-01T00:00:00Z')
+  t.same(problemsOfMap(map({ state, resumedAt })), [])
+  t.same(problemsOfMap({ metadata: maintenanceKey, data: { rules: '{' } }), [])
 })
 
 test('a rollout that failures have paused is a problem, and one that an operator pauses is not', async (t) => {

@@ -1,20 +1,29 @@
-/** What is wrong with a node, a pod or the rollout of the agent, as far as a person wants to be notified of it. */
+/** What is wrong with a node, a pod, the rollout of the agent or the maintenance of machines, as far as a person wants to be notified of it. */
 import type { ConfigMap } from '../../../api/config-map.ts'
 import { isRolloutMap } from '../../../api/node/agent-rollout.ts'
+import { isMaintenanceMap } from '../../../api/node/fleet-maintenance.ts'
 import { healthConditionTypes, type Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
+import { failedMaintenance } from '../../controllers/maintenance/maintenance-object.ts'
 import { linkOf } from '../../controllers/node-lifecycle/link-suspicion.ts'
 import { isReady, zoneOf } from '../../controllers/node-lifecycle/zones.ts'
 import { failedRollout } from '../../controllers/rollouts/rollout-object.ts'
 
-export const problemKinds = ['NodeNotReady', 'NodeUnhealthy', 'PodCrashLooping', 'PodFailed', 'RolloutPaused'] as const
+export const problemKinds = [
+  'NodeNotReady',
+  'NodeUnhealthy',
+  'PodCrashLooping',
+  'PodFailed',
+  'RolloutPaused',
+  'MaintenancePaused',
+] as const
 export type ProblemKind = (typeof problemKinds)[number]
 
 export type FleetProblem = {
   /** The same for the same problem of the same object. */
   readonly key: string
   readonly kind: ProblemKind
-  /** Namespace of a pod; '' for a node and the rollout. */
+  /** Namespace of a pod; '' for all others. */
   readonly namespace: string
   /** `pi-1`, `default/web` */
   readonly name: string
@@ -69,8 +78,18 @@ export function problemsOfPod({ metadata, status }: Pod): readonly FleetProblem[
   return [{ key: `PodCrashLooping/${name}`, kind: 'PodCrashLooping', namespace, name, text }]
 }
 
+/** Maps that may have a problem: those of the rollout of the agent and of the maintenance of machines. */
+export function mayHaveProblem(map: Pick<ConfigMap, 'metadata'>): boolean {
+  return isRolloutMap(map) || isMaintenanceMap(map)
+}
+
 /** A pause by an operator is not a problem. */
 export function problemsOfMap(map: Pick<ConfigMap, 'metadata' | 'data'>): readonly FleetProblem[] {
+  const paused = isMaintenanceMap(map) ? failedMaintenance(map) : undefined
+  if (paused !== undefined) {
+    const text = line(`The maintenance of machines pauses: ${paused}`)
+    return [{ key: 'MaintenancePaused', kind: 'MaintenancePaused', namespace: '', name: 'maintenance', text }]
+  }
   const failed = isRolloutMap(map) ? failedRollout(map) : undefined
   if (failed === undefined) return []
   const { version, reason } = failed

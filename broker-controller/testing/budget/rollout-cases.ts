@@ -1,4 +1,4 @@
-/** The rollout of the agent over a large fleet. */
+/** The rollout of the agent, and the maintenance of machines, over a large fleet. */
 
 import { rolloutKey } from '../../../api/node/agent-rollout.ts'
 import {
@@ -6,8 +6,14 @@ import {
   agentReleaseAnnotation,
   agentUpdateAnnotation,
 } from '../../../api/node/agent-update.ts'
+import { maintenanceKey } from '../../../api/node/fleet-maintenance.ts'
+import { type OsReport, osUpdatesAnnotation } from '../../../api/node/os-updates.ts'
 import { aNode } from '../../../api/testing/builders.ts'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
+import { maintenanceController } from '../../controllers/maintenance/maintenance-controller.ts'
+import { maintenanceMetrics } from '../../controllers/maintenance/maintenance-metrics.ts'
+import { maintenanceCommands } from '../../controllers/maintenance/maintenance-object.ts'
+import { usualMaintenance } from '../../controllers/maintenance/maintenance-rules.ts'
 import { rolloutController } from '../../controllers/rollouts/rollout-controller.ts'
 import { rolloutMetrics } from '../../controllers/rollouts/rollout-metrics.ts'
 import { type RolloutWish, rolloutCommands } from '../../controllers/rollouts/rollout-object.ts'
@@ -61,4 +67,31 @@ export const rolloutCases: readonly ControllerCase[] = [
         data: { rollout: rolloutCommands.start(wish).rollout },
       }),
   },
+  {
+    what: 'a maintenance over 10,000 nodes begins',
+    loops: (needs) => [
+      maintenanceController({ ...needs, metrics: maintenanceMetrics(metricsRegistry()), evict: async () => 'held' }),
+    ],
+    fill: ({ store }) => each(nodes, (at) => store.create('nodes', needy(at))),
+    act: ({ store }) =>
+      store.create('configmaps', {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: maintenanceKey,
+        data: maintenanceCommands.start({ ...usualMaintenance, atOnce: 1_000 }),
+      }),
+  },
 ]
+
+/** Every third node has security updates, every third requires a reboot and does not allow it. */
+function needy(at: number): StoredObject<'nodes'> {
+  const report: OsReport = {
+    ...{ upgrades: true, security: at % 3 === 0 ? 5 : 0, others: 9, packages: ['openssl'] },
+    ...{ rebootRequired: at % 3 === 1, rebootBecause: [] },
+  }
+  return aNode({
+    name: `pi-${at}`,
+    labels: { 'bramble.dev/link': `link-${Math.floor(at / perLink)}` },
+    annotations: { [osUpdatesAnnotation]: JSON.stringify(report) },
+  })
+}
