@@ -148,6 +148,18 @@ for (const [failed, fine, failureCount, failurePercent, paused] of thresholds) {
   })
 }
 
+test('nodes on trial count among those that have begun: failures come first, and a good release takes ten minutes', async (t) => {
+  const made = (count: number, over: Partial<RolloutNode>) =>
+    Array.from({ length: count }, (_, at) => aMember(`${over.report?.outcome}-${at}`, { ...first, ...over }))
+  const phaseOf = (failed: number, trials: number, waiting: number) => {
+    const nodes = [...made(failed, on('rolledBack')), ...made(trials, on('trial')), ...made(waiting, on('waiting'))]
+    return planned(nodes, { rules: { ...two, failureCount: 3, failurePercent: 10 } }).status.phase
+  }
+  t.equal(phaseOf(3, 28, 0), 'Progressing')
+  t.equal(phaseOf(3, 27, 0), 'Paused')
+  t.equal(phaseOf(3, 27, 100), 'Paused', 'those that wait have not begun')
+})
+
 test('a pause takes the release from the nodes that have not begun, and admits none until it is resumed', async (t) => {
   const nodes = [
     aMember('bad', { ...first, ...on('rolledBack', startMs + 5) }),
@@ -157,7 +169,7 @@ test('a pause takes the release from the nodes that have not begun, and admits n
   ]
   const paused = planned(nodes, { rules: two })
   t.match(paused, { admit: [], withdraw: ['next'] })
-  t.equal(paused.state.paused, '1 of 1 nodes of ring first failed with 2.0.0; first bad, which took it back')
+  t.equal(paused.state.paused, '1 of 2 nodes of ring first failed with 2.0.0; first bad, which took it back')
   const healed = nodes.filter(({ name }) => name !== 'bad')
   t.equal(planned(healed, { rules: two, state: paused.state }).status.phase, 'Paused', 'also without the node')
   const { paused: _, ...rest } = paused.state

@@ -122,7 +122,10 @@ function isOpen(node: RolloutNode, progress: NodeProgress, rules: RolloutRules, 
   return progress.is === 'admitted' && nowMs < (admitted?.atMs ?? 0) + rules.stallSeconds * 1000
 }
 
-/** Why the rollout must pause: the first ring with too many failures. */
+/**
+ * Why the rollout must pause: the first ring with too many failures. Nodes on trial count as well: a broken release ends within a minute,
+ * and a good one is committed after ten, so of those that have finished most have failed in the first minutes of any ring.
+ */
 function failureOf(
   rings: readonly RingMembers[],
   { resumedMs = Number.NEGATIVE_INFINITY }: RolloutState,
@@ -130,10 +133,10 @@ function failureOf(
 ): string | undefined {
   for (const { name, members } of rings) {
     const failures = failuresOf(members, resumedMs)
-    const [failed, finished] = [failures.length, failures.length + committedIn(members)]
+    const [failed, begun] = [failures.length, failures.length + begunIn(members)]
     const [first] = failures.sort((a, b) => a.atMs - b.atMs)
-    if (first === undefined || failed < rules.failureCount || failed * 100 < rules.failurePercent * finished) continue
-    return `${failed} of ${finished} nodes of ring ${name} failed with ${target.version}; first ${first.node}, which ${first.how}`
+    if (first === undefined || failed < rules.failureCount || failed * 100 < rules.failurePercent * begun) continue
+    return `${failed} of ${begun} nodes of ring ${name} failed with ${target.version}; first ${first.node}, which ${first.how}`
   }
   return undefined
 }
@@ -149,9 +152,11 @@ function failuresOf(members: readonly Member[], resumedMs: number): Failure[] {
   )
 }
 
-/** How many have taken the release from this rollout. */
-function committedIn(members: readonly Member[]): number {
-  return members.filter(({ node, progress }) => progress.is === 'committed' && node.admitted !== undefined).length
+/** How many run the release by this rollout: on trial, or for good. */
+function begunIn(members: readonly Member[]): number {
+  return members.filter(
+    ({ node, progress }) => progress.is === 'trial' || (progress.is === 'committed' && node.admitted !== undefined),
+  ).length
 }
 
 function pausedPlan(state: RolloutState, rings: readonly RingMembers[]): RolloutPlan {

@@ -21,7 +21,7 @@ export const RolloutRulesSchema = object({
   perLink: optional(integer),
   perZone: optional(integer),
   atOnce: optional(integer),
-  /** It pauses when so many nodes of a ring have failed, and they are so many percent of those of the ring that have finished. */
+  /** It pauses when so many nodes of a ring have failed, and they are so many percent of those of the ring that have begun. */
   failureCount: integer,
   failurePercent: integer,
   /** A node that took a release back gets none for this time, as often as it did so one after the other. */
