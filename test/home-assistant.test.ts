@@ -1,9 +1,11 @@
 /** A fleet on the MQTT broker of a household, as Home Assistant sees it: a real Mosquitto, the controller as a process, an agent. */
-import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { createHash, generateKeyPairSync } from 'node:crypto'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { homeAssistantSettings } from '../broker-controller/integrations/home-assistant/home-assistant-settings.ts'
 import { openHouseholdLink } from '../broker-controller/integrations/household/household-link.ts'
+import { signFile } from '../daemon/updates/minisign.ts'
 import { whyNoDockerd } from './support/dockerd.ts'
 import { type Controller, startController, temporaryFolder } from './support/fleet.ts'
 import { type HouseholdClient, household, whyNoHousehold } from './support/household.ts'
@@ -182,6 +184,70 @@ test('an agent reports what it uses, and a button drains its machine as a user o
       ['patch', 'nodes', undefined, 200],
       ['patch', 'nodes', undefined, 200],
     ],
+  )
+})
+
+/** A folder with a signed release of the agent, as scripts/release.ts makes it. */
+async function published(place: string, version: string, sequence: number): Promise<string> {
+  const folder = join(place, version)
+  await mkdir(folder, { recursive: true })
+  const archive = `archive of ${version}`
+  const sha256 = createHash('sha256').update(archive).digest('hex')
+  const manifest = JSON.stringify({
+    ...{ format: 1, program: 'bramble-agent', version, sequence, floor: 1, runtime: '22' },
+    archives: { arm64: { size: archive.length, sha256 } },
+  })
+  const { privateKey } = generateKeyPairSync('ed25519')
+  await writeFile(join(folder, 'release.json'), manifest)
+  await writeFile(join(folder, 'release.json.minisig'), signFile(Buffer.from(manifest), privateKey, version))
+  await writeFile(join(folder, `bramble-agent_${version}_arm64.tar`), archive)
+  return folder
+}
+
+test('the fleet shows its update, and Home Assistant starts the rollout as a user of the API', {
+  skip: whyNoHousehold,
+}, async (t) => {
+  const broker = await household(t)
+  const client = await broker.client()
+  const place = await temporaryFolder(t)
+  const dataDir = join(place, 'controller')
+  const homeAssistant = { ...broker.plain, publishInterval: '1s', buttons: ['rollout'] }
+  const controller = await startController(t, { dataDir, settings: { homeAssistant } })
+  const updates = async (...args: readonly string[]) => {
+    const place = args[0] === 'add' ? ['--data-dir', dataDir] : ['--kubeconfig', controller.kubeconfig]
+    t.match(await controller.command('updates', ...args, ...place), { code: 0 }, args.join(' '))
+  }
+  const entity = () => JSON.parse(client.last(announced('_fleet')) || '{}').components?.agents_update ?? {}
+  await addNode(controller, 'pi-1')
+  await shows(client, fleetState, { machines_total: 1 })
+  t.same(entity(), { platform: 'update' }, 'there is no release')
+
+  const report = JSON.stringify({ version: '1.4.0', sequence: 14 })
+  await controller.kubectl('annotate', 'node', 'pi-1', `bramble.dev/agent-update=${report}`)
+  await updates('add', await published(place, '1.5.0', 15))
+  const offered = { agents_update: '1.4.0', agents_latest: '1.5.0', agents_percent: null, agents_summary: '' }
+  await shows(client, fleetState, offered)
+  await eventually('the entity installs', () => entity().command_topic === 'bramble/bramble/fleet/command/rollout')
+
+  const { command_topic: topic, payload_install: word } = entity()
+  await client.publish(topic, word, true)
+  await client.publish(topic, 'update')
+  await client.publish('bramble/bramble/machines/pi-1/command/rollout', word)
+  await addNode(controller, 'pi-2')
+  await shows(client, fleetState, { machines_total: 2, ...offered })
+  await client.publish(topic, word)
+  await shows(client, fleetState, { agents_percent: 0 })
+  const map = ['get', 'configmap', '-n', 'kube-system', 'bramble-agent-rollout', '-o', 'jsonpath={.data.rollout}']
+  t.match(JSON.parse(await controller.kubectl(...map)), { target: { version: '1.5.0' }, rules: { perLink: 1 } })
+  await updates('pause')
+  const paused = await shows(client, fleetState, { agents_percent: null })
+  t.match(paused.agents_summary, /^Paused: Paused by an operator\. 0 of \d nodes have 1\.5\.0\.$/)
+
+  const audit = (await readFile(join(dataDir, 'audit.log'), 'utf8')).trim().split('\n')
+  const lines = audit.map((line) => JSON.parse(line)).filter(({ user }) => user.username === 'bramble:home-assistant')
+  t.match(
+    lines.map(({ verb, objectRef, responseStatus }) => [verb, objectRef.resource, objectRef.name, responseStatus.code]),
+    [['patch', 'configmaps', 'bramble-agent-rollout', 201]],
   )
 })
 

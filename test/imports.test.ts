@@ -24,7 +24,7 @@ const openToClients = `(${[
   'cards/(card-files|imager-manifest)\\.ts$|cards/offered/',
   'controllers/maintenance/maintenance-object\\.ts$',
   'controllers/node-lifecycle/(link-suspicion|zones)\\.ts$',
-  'controllers/rollouts/(node-facts|release-out-of-turn|rollout-object)\\.ts$',
+  'controllers/rollouts/(node-facts|release-out-of-turn|rollout-object|rollout-wish)\\.ts$',
   'controllers/volumes/fill-level\\.ts$',
   'store/(informer|revocations|store)\\.ts$',
   'usage/',

@@ -229,7 +229,7 @@ function dashboardLoops({ fleet, run }: Dashboard): readonly Loop[] {
 }
 
 function fleetLoops(
-  { configuration }: BrokerControllerNeeds,
+  { configuration, flags }: BrokerControllerNeeds,
   parts: LeadingParts,
   api: OpenApi,
   { broker, epoch, inbox, outbox, networkLoops }: BrokerPorts,
@@ -286,7 +286,7 @@ function fleetLoops(
       : [notificationLoop({ ...shared, send: sendNotification }, configuration.notify)]),
     ...(configuration.homeAssistant === undefined
       ? []
-      : [assembledHomeAssistant(parts, api, configuration.homeAssistant)]),
+      : [assembledHomeAssistant(parts, api, configuration.homeAssistant, flags.dataDir)]),
     kubernetesServiceController(shared, {
       serviceCIDR: configuration.serviceCIDR,
       address: names.advertisedHost,

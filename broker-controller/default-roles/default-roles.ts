@@ -7,9 +7,10 @@ import type { ClusterRole } from '../../api/access/cluster-role.ts'
 import type { ClusterRoleBinding } from '../../api/access/cluster-role-binding.ts'
 import { kiosksGroup } from '../../api/access/kiosk-link.ts'
 import { type PolicyRule, type Role, rbacGroup } from '../../api/access/role.ts'
-import type { Subject } from '../../api/access/role-binding.ts'
+import type { RoleBinding, Subject } from '../../api/access/role-binding.ts'
 import { serviceAccountsGroup } from '../../api/access/service-account-names.ts'
 import { anonymous, authenticatedGroup, homeAssistantIdentity, mastersGroup } from '../../api/identity.ts'
+import { rolloutKey } from '../../api/node/agent-rollout.ts'
 import { onResources, readVerbs } from './rule-words.ts'
 import { adminRules, editRules, viewRules } from './user-roles.ts'
 
@@ -109,7 +110,7 @@ function kioskRules(): readonly PolicyRule[] {
   ]
 }
 
-/** What the buttons of Home Assistant do: cordon, uncordon, drain, and request a reboot. */
+/** What the buttons of Home Assistant do with machines: cordon, uncordon, drain, request a reboot, and let them update. */
 function homeAssistantRules(): readonly PolicyRule[] {
   return [onResources('get patch', '', 'nodes'), onResources('create', '', 'pods/eviction')]
 }
@@ -231,6 +232,23 @@ export const defaultRoles: readonly Role[] = [
     kind: 'Role',
     metadata: { ...metadata('extension-apiserver-authentication-reader'), namespace: 'kube-system' },
     rules: [onNamed(onResources(readVerbs, '', 'configmaps'), 'extension-apiserver-authentication')],
+  },
+  {
+    apiVersion,
+    kind: 'Role',
+    metadata: { ...metadata(homeAssistantIdentity.user), namespace: rolloutKey.namespace },
+    // To create it by name is possible with an apply only.
+    rules: [onNamed(onResources('get create patch', '', 'configmaps'), rolloutKey.name)],
+  },
+]
+
+export const defaultRoleBindings: readonly RoleBinding[] = [
+  {
+    apiVersion,
+    kind: 'RoleBinding',
+    metadata: { ...metadata(homeAssistantIdentity.user), namespace: rolloutKey.namespace },
+    roleRef: { apiGroup: rbacGroup, kind: 'Role', name: homeAssistantIdentity.user },
+    subjects: [user(homeAssistantIdentity.user)],
   },
 ]
 

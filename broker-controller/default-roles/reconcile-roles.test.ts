@@ -5,7 +5,7 @@ import { systemClock as clock } from '../../daemon/clock.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store } from '../store/store.ts'
 import { create } from '../testing/admitting.ts'
-import { defaultClusterRoleBindings, defaultClusterRoles, defaultRoles } from './default-roles.ts'
+import { defaultClusterRoleBindings, defaultClusterRoles, defaultRoleBindings, defaultRoles } from './default-roles.ts'
 import { ensureDefaultRoles, extendedBinding, extendedRole } from './reconcile-roles.ts'
 
 const at = (name: string) => ({ namespace: '', name })
@@ -13,6 +13,12 @@ const at = (name: string) => ({ namespace: '', name })
 test('the default roles and bindings are ones that the API accepts', async (t) => {
   for (const role of defaultClusterRoles) t.doesNotThrow(() => create('clusterroles', role))
   for (const role of defaultRoles) t.doesNotThrow(() => create('roles', role))
+  for (const one of defaultRoleBindings) {
+    t.doesNotThrow(() => create('rolebindings', one))
+    const isItsRole = ({ metadata }: (typeof defaultRoles)[number]) =>
+      metadata.name === one.roleRef.name && metadata.namespace === one.metadata.namespace
+    t.ok(defaultRoles.some(isItsRole), one.roleRef.name)
+  }
   for (const one of defaultClusterRoleBindings) {
     t.doesNotThrow(() => create('clusterrolebindings', one))
     t.ok(
@@ -29,10 +35,15 @@ test('a start creates them, and the next start changes nothing', async (t) => {
   t.equal((await store.list('clusterroles')).items.length, defaultClusterRoles.length)
   t.match((await store.list('roles')).items, [
     {
+      metadata: { namespace: 'kube-system', name: 'bramble:home-assistant' },
+      rules: [{ verbs: ['get', 'create', 'patch'], resourceNames: ['bramble-agent-rollout'] }],
+    },
+    {
       metadata: { namespace: 'kube-system', name: 'extension-apiserver-authentication-reader' },
       rules: [{ verbs: ['get', 'list', 'watch'], resourceNames: ['extension-apiserver-authentication'] }],
     },
   ])
+  t.match((await store.list('rolebindings')).items, [{ subjects: [{ kind: 'User', name: 'bramble:home-assistant' }] }])
   t.equal((await store.list('clusterrolebindings')).items.length, defaultClusterRoleBindings.length)
   await ensureDefaultRoles({ store, clock })
   t.equal(await store.version(), before)

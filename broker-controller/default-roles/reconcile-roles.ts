@@ -6,14 +6,14 @@
 import type { ClusterRole } from '../../api/access/cluster-role.ts'
 import type { ClusterRoleBinding } from '../../api/access/cluster-role-binding.ts'
 import type { Role } from '../../api/access/role.ts'
-import type { Subject } from '../../api/access/role-binding.ts'
+import type { RoleBinding, Subject } from '../../api/access/role-binding.ts'
 import { isApiError } from '../../api/api-error.ts'
 import type { ObjectMeta } from '../../api/meta.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { missingRules } from '../apiserver/authorization/rbac/escalation.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store } from '../store/store.ts'
-import { defaultClusterRoleBindings, defaultClusterRoles, defaultRoles } from './default-roles.ts'
+import { defaultClusterRoleBindings, defaultClusterRoles, defaultRoleBindings, defaultRoles } from './default-roles.ts'
 
 export type RoleNeeds = { readonly store: Store; readonly clock: Clock }
 
@@ -38,6 +38,13 @@ export async function ensureDefaultRoles(needs: RoleNeeds): Promise<void> {
         change: (present) => extendedBinding(present, binding),
       })
     }),
+    ...defaultRoleBindings.map(async (binding) => {
+      if (await created(() => store.create('rolebindings', binding))) return
+      await rewrite(needs, 'rolebindings', {
+        key: keyOf(binding),
+        change: (present) => extendedBinding(present, binding),
+      })
+    }),
   ])
 }
 
@@ -51,7 +58,7 @@ async function created(create: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-function keyOf({ metadata }: ClusterRole | Role | ClusterRoleBinding) {
+function keyOf({ metadata }: ClusterRole | Role | ClusterRoleBinding | RoleBinding) {
   return { namespace: metadata.namespace ?? '', name: metadata.name ?? '' }
 }
 
@@ -79,10 +86,7 @@ function extendedRoleInNamespace(present: Role, wanted: Role): Role | undefined 
 }
 
 /** undefined: it has all that the default has. Its role stays: that of a binding never changes. */
-export function extendedBinding(
-  present: ClusterRoleBinding,
-  wanted: ClusterRoleBinding,
-): ClusterRoleBinding | undefined {
+export function extendedBinding<B extends ClusterRoleBinding | RoleBinding>(present: B, wanted: B): B | undefined {
   if (isLeftAlone(present) || present.roleRef.name !== wanted.roleRef.name) return undefined
   const metadata = extendedMetadata(present.metadata, wanted.metadata)
   const there = new Set((present.subjects ?? []).map(subjectText))
@@ -95,7 +99,7 @@ function subjectText({ kind, name, namespace = '' }: Subject): string {
   return `${kind} ${namespace}/${name}`
 }
 
-function isLeftAlone({ metadata }: ClusterRole | Role | ClusterRoleBinding): boolean {
+function isLeftAlone({ metadata }: ClusterRole | Role | ClusterRoleBinding | RoleBinding): boolean {
   return metadata.annotations?.['rbac.authorization.kubernetes.io/autoupdate'] === 'false'
 }
 

@@ -10,6 +10,8 @@ export type LocalRequest = {
   readonly body?: unknown
   /** `application/json` if it is left out. */
   readonly contentType?: string
+  /** The name under which the fields of a server-side apply are kept. */
+  readonly fieldManager?: string
 }
 
 export type LocalAnswer = { readonly code: number; readonly body: unknown }
@@ -23,12 +25,12 @@ export type LocalRequests = (identity: Identity, request: LocalRequest, signal: 
 /** The audit log names `userAgent`, and no address. */
 export function localRequests(needs: RequestNeeds, userAgent: string): LocalRequests {
   const { audit, clock } = needs
-  return async (identity, { method, path, body, contentType = 'application/json' }, signal) => {
+  return async (identity, { method, path, body, contentType = 'application/json', fieldManager }, signal) => {
     const [startedMs, receivedMs] = [clock.monotonicMs(), clock.wallMs()]
     const request = {
       method,
       path,
-      query: new URLSearchParams(),
+      query: new URLSearchParams(fieldManager === undefined ? {} : { fieldManager }),
       certificate: undefined,
       headers: { 'content-type': contentType, accept: 'application/json', 'user-agent': userAgent },
       readBody: async () => Buffer.from(body === undefined ? '' : JSON.stringify(body)),

@@ -3,15 +3,9 @@ import { rolloutKey } from '../../../api/node/agent-rollout.ts'
 import { firstState, nextRollout } from '../../controllers/rollouts/next-rollout.ts'
 import { readRollout, rolloutCommands, rolloutData } from '../../controllers/rollouts/rollout-object.ts'
 import { usualRules } from '../../controllers/rollouts/rollout-rules.ts'
+import { wishFor } from '../../controllers/rollouts/rollout-wish.ts'
 import { readRing } from './ring-option.ts'
-import {
-  type RolloutApi,
-  rolloutRulesOf,
-  rolloutText,
-  startRollout,
-  updatesCommand,
-  wishFor,
-} from './updates-command.ts'
+import { type RolloutApi, rolloutRulesOf, rolloutText, startRollout, updatesCommand } from './updates-command.ts'
 
 const none = {
   ...{ ring: [], 'per-link': undefined, 'per-zone': undefined, 'at-once': undefined },
@@ -48,22 +42,6 @@ test('without options the usual rules hold; with them they are checked', async (
   })
   t.match(rolloutRulesOf({ ...none, ring: ['canary=one,1h'] }), /--ring canary=one,1h must be like/)
   t.match(rolloutRulesOf({ ...none, ring: ['a=1,0', 'a=2,0'] }), /taken twice/)
-})
-
-test('a rollout has the releases up to its target, and only of those that are served', async (t) => {
-  const wish = wishFor('2.0.0', releases, usualRules)
-  t.equal(wish.target.sequence, 20)
-  t.same(
-    wish.releases.map(({ version }) => version),
-    ['2.0.0', '1.0.0'],
-  )
-  t.throws(() => wishFor('3.0.0', releases, usualRules), { message: /not served here: add it/ })
-  t.equal(wish.controller, undefined)
-  const own = { ...served('2.0.0', 20), program: 'bramble-controller' as const }
-  t.same(wishFor('2.0.0', [...releases, own], usualRules).controller, { version: '2.0.0' }, 'the controller is first')
-  t.equal(wishFor('2.0.0', [...releases, own], usualRules, true).controller, undefined)
-  const ofController = { ...served('3.0.0', 30), program: 'bramble-controller' as const }
-  t.throws(() => wishFor('3.0.0', [ofController], usualRules), { message: /not served here/ }, 'nodes run the agent')
 })
 
 test('a rollout is started where there was one, and where there was none', async (t) => {

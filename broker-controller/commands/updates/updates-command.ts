@@ -10,6 +10,7 @@ import {
   rolloutCommands,
 } from '../../controllers/rollouts/rollout-object.ts'
 import { type RolloutRules, readRolloutRules, usualRules } from '../../controllers/rollouts/rollout-rules.ts'
+import { wishFor } from '../../controllers/rollouts/rollout-wish.ts'
 import { releaseFolder } from '../../releases/release-folder.ts'
 import { addRelease, listReleases, type ServedRelease } from '../../releases/release-store.ts'
 import { updatesRow } from '../command-table.ts'
@@ -84,30 +85,6 @@ export function rolloutRulesOf(values: RuleOptions): RolloutRules | string {
     ...(failureCount !== undefined && { failureCount }),
     ...(failurePercent !== undefined && { failurePercent }),
   })
-}
-
-/**
- * Throws if the controller does not serve the version. Where its own release of this version is kept, that comes first, unless
- * `isForAgents`.
- */
-export function wishFor(
-  version: string,
-  served: readonly ServedRelease[],
-  rules: RolloutRules,
-  isForAgents = false,
-): RolloutWish {
-  const ofAgent = served.filter(({ program }) => program === 'bramble-agent')
-  const releases = ofAgent.map(({ archs: _, program: __, ...release }) => release)
-  const target = releases.find((one) => one.version === version)
-  if (target === undefined)
-    throw new Error(`Release ${version} is not served here: add it with bramble-controller updates add FOLDER`)
-  const isFirst = served.some((one) => one.program === 'bramble-controller' && one.version === version)
-  return {
-    target,
-    releases: releases.filter(({ sequence }) => sequence <= target.sequence),
-    rules,
-    ...(isFirst && !isForAgents && { controller: { version } }),
-  }
 }
 
 /** Throws when the API rejects a request. */

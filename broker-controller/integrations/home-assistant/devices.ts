@@ -5,6 +5,7 @@ import type { StorageBoard } from '../../usage/storage-board.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
 import { fleetDevice } from './device-ids.ts'
 import { announcedKeys, discoveryMessage } from './discovery.ts'
+import { type FleetUpdateFacts, fleetUpdateValues } from './fleet-update.ts'
 import type { HomeAssistantSettings } from './home-assistant-settings.ts'
 import { updateKeys } from './machine-entities.ts'
 import { fleetState, machineState, modelOf } from './machine-state.ts'
@@ -15,6 +16,7 @@ export type DevicesNeeds = {
   readonly fleet: WatchedFleet
   readonly usage: Pick<UsageBoard, 'newest'>
   readonly storage: Pick<StorageBoard, 'reportOf'>
+  readonly updates: () => FleetUpdateFacts
   readonly pages: string | undefined
   readonly version: string
 }
@@ -30,11 +32,11 @@ export interface Devices {
 
 /** `announced` of `wanted`: the entities that the device had so far. */
 export function devices(
-  { fleet, usage, storage, pages, version }: DevicesNeeds,
+  { fleet, usage, storage, updates, pages, version }: DevicesNeeds,
   settings: HomeAssistantSettings,
 ): Devices {
   const fleetItself = () => {
-    const state = fleetState(fleet.counts(), version)
+    const state = { ...fleetState(fleet.counts(), version), ...fleetUpdateValues(updates()) }
     const announced = announcedKeys(state, new Set(), true)
     const facts = { nodeName: undefined, page: pages }
     return { state, announced, discovery: discoveryMessage(facts, announced, state, settings) }

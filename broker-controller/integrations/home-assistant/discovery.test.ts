@@ -86,6 +86,38 @@ test('what was announced before is read from any text', async (t) => {
   }
 })
 
+test('the update entity of the fleet installs where that is configured, not where those of machines do', async (t) => {
+  const of = (buttons: readonly ('update' | 'rollout')[]) => {
+    const announced = new Set(['agents_update'])
+    return parsed(discoveryMessage({ nodeName: undefined }, announced, {}, { ...settings, buttons })).components
+  }
+  t.notOk('command_topic' in of(['update']).agents_update)
+  t.match(of(['rollout']).agents_update, {
+    ...{ platform: 'update', unique_id: 'bramble_home__fleet_agents_update', payload_install: 'rollout' },
+    command_topic: 'bramble/home/fleet/command/rollout',
+  })
+  const machine = discoveryMessage(
+    { nodeName: 'pi-1' },
+    new Set(['agent_update']),
+    {},
+    { ...settings, buttons: ['rollout'] },
+  )
+  t.notOk('command_topic' in parsed(machine).components.agent_update)
+})
+
+test('the templates of update entities make only keys that Home Assistant takes', async (t) => {
+  // MQTT_JSON_UPDATE_SCHEMA in homeassistant/components/mqtt/update.py: with another key the whole state is refused.
+  const taken = ['installed_version', 'latest_version', 'title', 'release_summary', 'release_url', 'entity_picture']
+  for (const { value_template: template } of [machineEntities.agent_update, fleetEntities.agents_update]) {
+    const keys = [...template.matchAll(/'(\w+)':/g)].map(([, key]) => key)
+    t.ok(keys.length > 3)
+    t.same(
+      keys.filter((key = '') => ![...taken, 'in_progress', 'update_percentage'].includes(key)),
+      [],
+    )
+  }
+})
+
 test('the update entity installs where that is configured', async (t) => {
   const of = (buttons: readonly 'update'[]) =>
     parsed(discoveryMessage({ nodeName: 'pi-1' }, new Set(['agent_update']), {}, { ...settings, buttons })).components

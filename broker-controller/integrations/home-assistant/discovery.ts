@@ -6,10 +6,16 @@
 import { isObject } from '../../../api/text/json.ts'
 import { version as release } from '../../../daemon/process/version.ts'
 import { deviceID, fleetDevice, shortLine } from './device-ids.ts'
-import { type HomeAssistantSettings, type MachineButton, machineButtons } from './home-assistant-settings.ts'
+import {
+  fleetButton,
+  type HomeAssistantSettings,
+  type HouseholdButton,
+  type MachineButton,
+  machineButtons,
+} from './home-assistant-settings.ts'
 import { entitiesOf, machineEntities } from './machine-entities.ts'
 import type { DeviceState } from './machine-state.ts'
-import { commandTopic, stateTopic, statusTopic } from './topics.ts'
+import { commandTopic, fleetCommandTopic, stateTopic, statusTopic } from './topics.ts'
 
 export type DeviceFacts = {
   /** Undefined: the fleet itself. */
@@ -39,10 +45,7 @@ export function discoveryMessage(
   const { fleetName, topicPrefix } = settings
   const buttons = settings.buttons.filter((button) => button !== 'restart' || mayRestart)
   const { version } = state
-  const installing =
-    isFleet || !buttons.includes('update')
-      ? undefined
-      : { command_topic: commandTopic(topicPrefix, id, 'update'), payload_install: 'update' }
+  const installing = installingOf(isFleet, id, topicPrefix, buttons)
   const entities = Object.entries(entitiesOf(isFleet)).map(([key, { value_template, ...entity }]) => [
     key,
     announced.has(key)
@@ -73,11 +76,19 @@ export function discoveryMessage(
   })
 }
 
+/** What makes the update entity install; undefined: it only shows. */
+function installingOf(isFleet: boolean, id: string, topicPrefix: string, buttons: readonly HouseholdButton[]) {
+  const button = isFleet ? fleetButton : 'update'
+  if (!buttons.includes(button)) return undefined
+  const topic = isFleet ? fleetCommandTopic(topicPrefix) : commandTopic(topicPrefix, id, 'update')
+  return { command_topic: topic, payload_install: button }
+}
+
 type PressedButton = Exclude<MachineButton, 'update'>
 
 const pressedButtons = machineButtons.filter((button): button is PressedButton => button !== 'update')
 
-function buttonOf(button: PressedButton, id: string, settings: DiscoverySettings, buttons: readonly MachineButton[]) {
+function buttonOf(button: PressedButton, id: string, settings: DiscoverySettings, buttons: readonly HouseholdButton[]) {
   const platform = 'button'
   if (!buttons.includes(button)) return { platform }
   const texts = buttonTexts[button]

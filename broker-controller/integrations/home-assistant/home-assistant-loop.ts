@@ -7,6 +7,7 @@ import type { Log } from '../../../daemon/log.ts'
 import { type LimitedLog, limitLog } from '../../../daemon/log-limit.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import type { LocalAnswer, LocalRequest } from '../../apiserver/filters/in-process-api.ts'
+import type { OfferedRelease } from '../../controllers/rollouts/rollout-wish.ts'
 import type { Store } from '../../store/store.ts'
 import type { StorageBoard } from '../../usage/storage-board.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
@@ -14,11 +15,12 @@ import type { HouseholdLink, HouseholdLinkSettings } from '../household/househol
 import { deviceID } from './device-ids.ts'
 import { devices } from './devices.ts'
 import { drains } from './drains.ts'
-import type { HomeAssistantSettings, MachineButton } from './home-assistant-settings.ts'
+import { fleetButton, type HomeAssistantSettings, type MachineButton } from './home-assistant-settings.ts'
 import { householdInbox } from './household-inbox.ts'
 import { installs } from './installs.ts'
 import { publishedDevices } from './published-devices.ts'
 import { restarts } from './restarts.ts'
+import { type RolloutInstalls, rolloutInstalls } from './rollout-installs.ts'
 import { birthTopic, commandFilter, discoveryFilter, statusTopic } from './topics.ts'
 import { type WatchedFleet, watchedFleet } from './watched-fleet.ts'
 
@@ -30,6 +32,8 @@ export type HomeAssistantNeeds = {
   readonly open: (settings: HouseholdLinkSettings, signal: AbortSignal) => Promise<HouseholdLink>
   /** To the API, as the user of the buttons. */
   readonly request: (request: LocalRequest, signal: AbortSignal) => Promise<LocalAnswer>
+  /** The releases that this controller serves to nodes. */
+  readonly releases: () => Promise<readonly OfferedRelease[]>
   /** `https://HOST:PORT/ui/`; undefined: there is no dashboard. */
   readonly pages: string | undefined
   /** Release of this controller. */
@@ -61,7 +65,10 @@ export function homeAssistantLoop(needs: HomeAssistantNeeds, settings: HomeAssis
   const draining = drains({ ...needs, podsOf: fleet.podsOf, limited })
   const restarting = restarts(needs)
   const installing = installs({ ...needs, nodeNamed: (name) => fleet.node(deviceID(name)), rollout: fleet.rollout })
+  const { installed, rollout, rolloutRevision } = fleet
+  const rollouts = rolloutInstalls({ ...needs, installed, rollout, rolloutRevision })
   const buttons = {
+    pressFleet: () => rollouts.press(),
     press(node: string, button: MachineButton) {
       if (button === 'restart') return restarting.press(node)
       if (button === 'update') return installing.press(node)
@@ -70,10 +77,15 @@ export function homeAssistantLoop(needs: HomeAssistantNeeds, settings: HomeAssis
   }
   const connection = {
     name: 'home-assistant-connection',
-    run: (signal: AbortSignal) => keepConnected({ ...needs, fleet, buttons, limited }, settings, signal),
+    run: (signal: AbortSignal) =>
+      keepConnected({ ...needs, fleet, buttons, limited, updates: rollouts.facts }, settings, signal),
   }
-  const acting = settings.buttons.length > 0 ? [draining.loop, restarting.loop, installing.loop] : []
-  const loops = [...fleet.loops, connection, ...acting]
+  const ofMachines = settings.buttons.some((button) => button !== fleetButton)
+  const acting = [
+    ...(ofMachines ? [draining.loop, restarting.loop, installing.loop] : []),
+    ...(settings.buttons.includes(fleetButton) ? [rollouts.pressesLoop] : []),
+  ]
+  const loops = [...fleet.loops, rollouts.releasesLoop, connection, ...acting]
   return {
     name: 'home-assistant',
     async run(signal) {
@@ -88,7 +100,8 @@ export function homeAssistantLoop(needs: HomeAssistantNeeds, settings: HomeAssis
 
 type SessionNeeds = HomeAssistantNeeds & {
   readonly fleet: WatchedFleet
-  readonly buttons: { press(nodeName: string, button: MachineButton): void }
+  readonly buttons: { press(nodeName: string, button: MachineButton): void; pressFleet(): void }
+  readonly updates: RolloutInstalls['facts']
   readonly limited: LimitedLog
 }
 

@@ -3,9 +3,13 @@ import { type Described, list, object, oneOf, optional, text } from '../../../ap
 import { parseDuration } from '../../../daemon/duration.ts'
 import { type HouseholdBroker, householdBroker, householdBrokerFields } from '../household/household-broker.ts'
 
-/** `update` is not a button of its own: the update entity can then install. */
+/** Those of a machine. `update` is not a button of its own: the update entity can then install. */
 export const machineButtons = ['drain', 'uncordon', 'restart', 'update'] as const
 export type MachineButton = (typeof machineButtons)[number]
+
+/** That of the fleet: its update entity can then install. */
+export const fleetButton = 'rollout'
+export type HouseholdButton = MachineButton | typeof fleetButton
 
 export const HomeAssistantSchema = object({
   ...householdBrokerFields,
@@ -14,7 +18,7 @@ export const HomeAssistantSchema = object({
   discoveryPrefix: optional(text),
   topicPrefix: optional(text),
   publishInterval: optional(text),
-  buttons: optional(list(oneOf(...machineButtons))),
+  buttons: optional(list(oneOf(...machineButtons, fleetButton))),
 })
 export type HomeAssistantFile = Described<typeof HomeAssistantSchema>
 
@@ -28,7 +32,7 @@ export type HomeAssistantSettings = {
   readonly topicPrefix: string
   /** Readings of a machine are published at most this often. */
   readonly publishIntervalMs: number
-  readonly buttons: readonly MachineButton[]
+  readonly buttons: readonly HouseholdButton[]
 }
 
 const defaultIntervalMs = 30_000

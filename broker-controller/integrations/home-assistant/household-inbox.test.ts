@@ -6,15 +6,20 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { homeAssistantSettings } from './home-assistant-settings.ts'
 import { householdInbox } from './household-inbox.ts'
 
-function receiving(t: Parameters<typeof quietLog>[0]) {
-  const settings = homeAssistantSettings({ server: 'mqtt://broker', buttons: ['drain', 'restart'] }, [])
+type Buttons = NonNullable<ReturnType<typeof homeAssistantSettings>>['buttons']
+
+function receiving(t: Parameters<typeof quietLog>[0], buttons: Buttons = ['drain', 'restart']) {
+  const settings = homeAssistantSettings({ server: 'mqtt://broker', buttons: [...buttons] }, [])
   if (settings === undefined) throw new Error('no settings')
   const pressed: string[] = []
   const log = quietLog(t)
   const messages = householdInbox(
     {
       fleet: { node: (id) => nodes.find(({ metadata }) => metadata.name === id) },
-      buttons: { press: (node, button) => void pressed.push(`${button} ${node}`) },
+      buttons: {
+        press: (node, button) => void pressed.push(`${button} ${node}`),
+        pressFleet: () => void pressed.push('fleet'),
+      },
       limited: limitLog(log, fakeClock()),
     },
     settings,
@@ -52,6 +57,22 @@ test('a machine that does not allow it is not restarted', async (t) => {
   receive(restart.replace('pi-5', 'pi-1'), 'restart')
   t.same(pressed, ['restart pi-5'])
   t.equal(log.messages('warn').length, 1)
+})
+
+test('the button of the fleet is pressed by its word, now, where it is configured', async (t) => {
+  const topic = 'bramble/bramble/fleet/command/rollout'
+  const { receive, pressed, log } = receiving(t, ['rollout'])
+  receive(topic, 'rollout', true)
+  for (const word of ['', 'ROLLOUT', 'update', `rollout${' '.repeat(70)}`]) receive(topic, word)
+  receive('bramble/bramble/machines/pi-1/command/rollout', 'rollout')
+  receive('bramble/bramble/machines/_fleet/command/rollout', 'rollout')
+  t.same(pressed, [])
+  t.ok(log.messages('warn').length > 0)
+  receive(topic, 'rollout')
+  t.same(pressed, ['fleet'])
+  const others = receiving(t, ['drain', 'uncordon', 'restart', 'update'])
+  others.receive(topic, 'rollout')
+  t.same(others.pressed, [], 'the buttons of machines do not allow it')
 })
 
 test('announcements are collected until they are taken', async (t) => {

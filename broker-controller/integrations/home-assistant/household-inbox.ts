@@ -4,12 +4,12 @@ import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { HouseholdMessage } from '../household/household-link.ts'
 import { keysAnnouncedBy } from './discovery.ts'
 import type { HomeAssistantSettings, MachineButton } from './home-assistant-settings.ts'
-import { announcedDevice, birthTopic, commandIn } from './topics.ts'
+import { announcedDevice, birthTopic, commandIn, isFleetCommand } from './topics.ts'
 import type { WatchedFleet } from './watched-fleet.ts'
 
 export type HouseholdInboxNeeds = {
   readonly fleet: Pick<WatchedFleet, 'node'>
-  readonly buttons: { press(nodeName: string, button: MachineButton): void }
+  readonly buttons: { press(nodeName: string, button: MachineButton): void; pressFleet(): void }
   readonly limited: LimitedLog
 }
 
@@ -48,7 +48,12 @@ export function householdInbox(
         isBorn = isBorn || body.toString() === 'online'
         return
       }
-      const command = commandIn(topic, body.subarray(0, longestCommand).toString(), settings)
+      const word = body.subarray(0, longestCommand).toString()
+      if (isFleetCommand(topic, word, settings)) {
+        limited.info('pressed for the fleet', 'Button pressed', { button: word })
+        return buttons.pressFleet()
+      }
+      const command = commandIn(topic, word, settings)
       const found = command && fleet.node(command.id)
       const node = found?.metadata.name
       const isOffered = found !== undefined && (command?.button !== 'restart' || allowsRemoteReboot(found))

@@ -86,7 +86,18 @@ export const fleetEntities = {
   backups_failed: { platform: 'sensor', name: 'Volumes with failed backups', icon: 'mdi:database-alert', ...count },
   backups_failing: { platform: 'binary_sensor', name: 'Backups failing', device_class: 'problem' },
   version: { platform: 'sensor', name: 'Controller version', icon: 'mdi:tag-outline', ...diagnostic },
+  agents_update: {
+    ...{ platform: 'update', name: 'Agents', title: 'bramble-agent', ...diagnostic },
+    // A key without a value is refused with the whole state, except that of the percentage (MQTT_JSON_UPDATE_SCHEMA).
+    value_template:
+      "{{ {'installed_version': value_json.agents_update, 'latest_version': value_json.agents_latest, " +
+      "'in_progress': value_json.agents_percent is not none, 'update_percentage': value_json.agents_percent, " +
+      "'release_summary': value_json.agents_summary} | to_json }}",
+  },
 } as const satisfies { readonly [key: string]: Entity }
+
+/** Values that the template of `agents_update` reads. */
+export const fleetUpdateKeys = ['agents_update', 'agents_latest', 'agents_percent', 'agents_summary'] as const
 
 /** Those that a device has, of all that it could have. */
 export function entitiesOf(isFleet: boolean): { readonly [key: string]: Entity } {

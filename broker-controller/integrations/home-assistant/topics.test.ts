@@ -7,6 +7,8 @@ import {
   commandTopic,
   discoveryFilter,
   discoveryTopic,
+  fleetCommandTopic,
+  isFleetCommand,
   isOwnTopic,
   stateTopic,
   statusTopic,
@@ -47,6 +49,18 @@ test('a command is exactly the word of a button that is configured', async (t) =
     'b/h/machines/pi-1/command/reboot',
   ]
   for (const topic of others) t.equal(commandIn(topic, 'drain', buttons), undefined, topic)
+})
+
+test('the command of the fleet is apart from those of machines', async (t) => {
+  const settings = { topicPrefix: 'b/h', buttons: ['rollout'] as const }
+  t.equal(fleetCommandTopic('b/h'), 'b/h/fleet/command/rollout')
+  t.equal(commandFilter('b/h', 'rollout'), 'b/h/fleet/command/rollout')
+  t.ok(isFleetCommand('b/h/fleet/command/rollout', 'rollout', settings))
+  t.notOk(isFleetCommand('b/h/fleet/command/rollout', 'rollout', buttons), 'it is not configured')
+  t.notOk(isFleetCommand('b/h/fleet/command/rollout', 'update', settings))
+  t.notOk(isFleetCommand('b/h/machines/fleet/command/rollout', 'rollout', settings))
+  t.equal(commandIn('b/h/machines/pi-1/command/rollout', 'rollout', settings), undefined)
+  t.equal(commandIn('b/h/fleet/command/rollout', 'rollout', settings), undefined)
 })
 
 test('states of machines and of the fleet are apart', async (t) => {

@@ -1,6 +1,6 @@
 /** The topics on the broker of the household: what this controller publishes, and what it receives. */
 import { fleetDevice, isDeviceID } from './device-ids.ts'
-import { type MachineButton, machineButtons } from './home-assistant-settings.ts'
+import { fleetButton, type HouseholdButton, type MachineButton, machineButtons } from './home-assistant-settings.ts'
 
 /** `online` or `offline`: whether a controller keeps the states current. It is also the topic of the last will. */
 export function statusTopic(topicPrefix: string): string {
@@ -17,16 +17,28 @@ export function commandTopic(topicPrefix: string, id: string, button: MachineBut
   return `${topicPrefix}/machines/${id}/command/${button}`
 }
 
-/** The commands of one button, of all machines. */
-export function commandFilter(topicPrefix: string, button: MachineButton): string {
-  return `${topicPrefix}/machines/+/command/${button}`
+/** The same for the button of the fleet. It is not below the topics of machines: an access list of the broker may allow those alone. */
+export function fleetCommandTopic(topicPrefix: string): string {
+  return `${topicPrefix}/fleet/command/${fleetButton}`
 }
 
-/** Undefined: it is not a command. The body must be the word that the button was announced with. */
+/** The commands of one button, of all machines or of the fleet. */
+export function commandFilter(topicPrefix: string, button: HouseholdButton): string {
+  return button === fleetButton ? fleetCommandTopic(topicPrefix) : `${topicPrefix}/machines/+/command/${button}`
+}
+
+type AllowedCommands = { readonly topicPrefix: string; readonly buttons: readonly HouseholdButton[] }
+
+/** Whether it is the command of the fleet. The body must be the word that the button was announced with. */
+export function isFleetCommand(topic: string, body: string, { topicPrefix, buttons }: AllowedCommands): boolean {
+  return topic === fleetCommandTopic(topicPrefix) && body === fleetButton && buttons.includes(fleetButton)
+}
+
+/** Undefined: it is not a command of a machine. The body must be the word that the button was announced with. */
 export function commandIn(
   topic: string,
   body: string,
-  { topicPrefix, buttons }: { readonly topicPrefix: string; readonly buttons: readonly MachineButton[] },
+  { topicPrefix, buttons }: AllowedCommands,
 ): { readonly id: string; readonly button: MachineButton } | undefined {
   const start = `${topicPrefix}/machines/`
   if (!topic.startsWith(start)) return undefined

@@ -1,16 +1,18 @@
 /** The nodes, pods, backups and rollout of the fleet, as far as Home Assistant shows them: counted with each change, marked where something changed. */
 import { backupFailureOf, lastBackupOf } from '../../../api/backups/volume-backup.ts'
-import { isRolloutMap } from '../../../api/node/agent-rollout.ts'
+import { isPausedByOperator, isRolloutMap, readStatus } from '../../../api/node/agent-rollout.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { isReady } from '../../controllers/node-lifecycle/zones.ts'
-import { readRollout, type StoredRollout } from '../../controllers/rollouts/rollout-object.ts'
+import { readRollout } from '../../controllers/rollouts/rollout-object.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import { mayHaveProblem, problemsOfMap, problemsOfNode, problemsOfPod } from '../notifications/problems.ts'
+import { type CommittedVersion, committedVersions } from './committed-versions.ts'
 import { deviceID, fleetDevice } from './device-ids.ts'
+import type { WatchedRollout } from './fleet-update.ts'
 import type { FleetCounts } from './machine-state.ts'
 
 export type WatchedFleetNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
@@ -27,7 +29,11 @@ export interface WatchedFleet {
   podsRunning(nodeName: string): number
   counts(): FleetCounts
   /** The rollout of the agent; undefined: there is none, or it cannot be used. */
-  rollout(): StoredRollout | undefined
+  rollout(): WatchedRollout | undefined
+  /** Version of its object in the store; undefined: there is none. */
+  rolloutRevision(): string | undefined
+  /** The oldest version of the agent that a connected node runs. */
+  installed(): CommittedVersion | undefined
   /** One listener: the device of a node, or of the fleet, may have other values, or be gone. */
   onChange(listener: (id: string) => void): void
   readonly loops: readonly Loop[]
@@ -48,6 +54,7 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
   const backups: { volumes: number; failed: number; lastMs: number | undefined } = {
     ...{ volumes: 0, failed: 0, lastMs: undefined },
   }
+  const versions = committedVersions()
   let changed: (id: string) => void = () => {}
 
   const nodes = informer(needs, 'nodes', (now, before) => {
@@ -65,6 +72,7 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
       totals.total += sign
       totals.ready += isReady(one) ? sign : 0
       totals.alerts += sign * problemsOfNode(one).length
+      versions.count(one, sign)
     }
     changed(id)
   })
@@ -99,13 +107,8 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
     const isCounted = countBackups(now, 1)
     if (wasCounted || isCounted) changed(fleetDevice)
   })
-  let rollout: StoredRollout | undefined
-  const maps = informer(needs, 'configmaps', (now, before) => {
-    const map = now ?? before
-    if (map === undefined || !mayHaveProblem(map)) return
-    for (const [one, sign] of [[before, -1] as const, [now, 1] as const])
-      if (one !== undefined) totals.alerts += sign * problemsOfMap(one).length
-    if (isRolloutMap(map)) rollout = usableRollout(now)
+  const { maps, rollout, rolloutRevision } = watchedRollout(needs, (alerts) => {
+    totals.alerts += alerts
     changed(fleetDevice)
   })
   return {
@@ -122,7 +125,9 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
       const { volumes: count, failed, lastMs } = backups
       return { ...totals, backups: count > 0 || lastMs !== undefined ? { failed, lastMs } : undefined }
     },
-    rollout: () => rollout,
+    rollout,
+    rolloutRevision,
+    installed: () => versions.lowest(),
     onChange(listener) {
       changed = listener
     },
@@ -133,6 +138,27 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
       { name: 'home-assistant-rollout', run: maps.run },
     ],
   }
+}
+
+/** `changed`: a map of the fleet is another one, with so many alerts more or fewer. */
+function watchedRollout(needs: WatchedFleetNeeds, changed: (alerts: number) => void) {
+  let rollout: WatchedRollout | undefined
+  let revision: string | undefined
+  const maps = informer(needs, 'configmaps', (now, before) => {
+    const map = now ?? before
+    if (map === undefined || !mayHaveProblem(map)) return
+    if (isRolloutMap(map)) {
+      const read = now && readRollout(now)
+      revision = now?.metadata.resourceVersion
+      rollout =
+        now !== undefined && typeof read === 'object'
+          ? { ...read, status: readStatus(now), isPausedByOperator: isPausedByOperator(now) }
+          : undefined
+    }
+    const alertsOf = (one: typeof now) => (one === undefined ? 0 : problemsOfMap(one).length)
+    changed(alertsOf(now) - alertsOf(before))
+  })
+  return { maps, rollout: () => rollout, rolloutRevision: () => revision }
 }
 
 function shareOf(pod: Pod): PodShare {
@@ -157,9 +183,4 @@ function place(byNode: Map<string, Map<string, Pod>>, node: string, pod: Pod, si
   else pods.delete(key)
   if (pods.size === 0) byNode.delete(node)
   else byNode.set(node, pods)
-}
-
-function usableRollout(map: StoredObject<'configmaps'> | undefined): StoredRollout | undefined {
-  const read = map && readRollout(map)
-  return typeof read === 'object' ? read : undefined
 }
