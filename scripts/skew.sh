@@ -8,9 +8,11 @@ Usage: scripts/skew.sh --old REF [--yes]
 
 Builds the agent and the controller of an older commit beside those of this tree, in a temporary folder, and changes first the agent
 and then the controller from old to this and back again, each with the data of the one before, on a dockerd of its own. After each
-change: the node is Ready, the container that ran before is untouched, another pod comes, is described and goes, a further agent
-joins, is Ready and announces its shutdown. What was written by a later version is taken or refused with the remedy, and never spoiled. Prints what
-it saw. Not part of the tests: five minutes. Needs root.
+change: the node is Ready, the containers that ran before are untouched, the data of their pod (emptyDir, hostPath, ConfigMap) and the
+objects of the store are there, another pod comes, is described and goes, a further agent joins, is Ready and announces its shutdown.
+What was written by a later version is taken, or refused with the remedy, and never spoiled. Where the old version refuses it, it is
+rolled back as in docs/updating.md: the agent with its state from before, the controller with the backup from before the migration.
+Prints what it saw. Not part of the tests: five to ten minutes, most of them to build the old version. Needs root.
 
   --old REF  a commit or tag that has scripts/bramble-agent
   --yes      do not ask before installing what is missing
@@ -45,7 +47,9 @@ declare -A tree=([this]=$PWD [old]=$data/old)
 declare -A folder=([controller]=$data/controller [agent]=$data/agent)
 declare -A ready=([controller]='Controller ready' [agent]='Node status posted')
 image=skew:1
-findings=() rounds=0
+findings=() rounds=0 looks=()
+# What the pod that stays writes at its start into its volumes, and what is in its ConfigMap and in a Secret.
+mark=mark-$$-$RANDOM
 
 main() {
   [ "$(id -u)" = 0 ] || fail 'Only root can start a dockerd' 'Run this as root.'
@@ -68,9 +72,13 @@ main() {
   run_or_fail controller old
   join_fleet old skew "${folder[agent]}"
   run_or_fail agent old
+  kube create configmap kept --from-literal=mark="$mark"
+  kube create secret generic kept --from-literal=mark="$mark"
   run_pod stays
   container=$(containers_of stays)
+  uids=$(uids_of_kept)
   look_at old old
+  save_agent_state
   step 'The agent of this tree'
   change agent old this || fail 'This agent refuses what an older one wrote' 'It must bring it forward.' "$data/agent.log"
   look_at this old
@@ -78,14 +86,15 @@ main() {
   change controller old this || fail 'This controller refuses what an older one wrote' 'It must bring it forward.' "$data/controller.log"
   look_at this this
   step 'The old agent again'
-  if change agent this old; then look_at old this; fi
+  roll_back agent
+  look_at old this
   step 'The old controller again'
-  if change controller this old; then look_at old old; fi
+  if change controller this old; then look_at old old; else restore_controller; fi
 
-  [ "$(containers_of stays)" = "$container" ] || fail "The pod's containers are not those they were" 'See docker ps.'
-
+  expect_untouched 'in the end'
   step "$(git rev-parse --short "$commit") is old"
   printf '%s\n' "${findings[@]}"
+  print "The containers of the pod that stayed, as they were started at the beginning:" "$container"
 }
 
 install_needed() {
@@ -171,6 +180,82 @@ change() {
   return 1
 }
 
+# The names are those that bramble-update saves before a trial.
+agent_state_names() {
+  node --input-type=module --eval '
+    import { pathToFileURL } from "node:url"
+    const { agentStateNames } = await import(pathToFileURL("dist/agent/updates/agent-state.js").href)
+    console.log(agentStateNames.join("\n"))'
+}
+
+# As bramble-update does before a trial, while the agent is stopped. The one of the old version then goes on.
+save_agent_state() {
+  local name names
+  mapfile -t names < <(agent_state_names)
+  [ "${#names[@]}" -gt 0 ] || fail 'The names of the state of an agent are not known' 'Build this tree with npm run build.'
+  stop agent "${folder[agent]}" 40
+  mkdir "$data/before"
+  for name in "${names[@]}"; do [ ! -e "${folder[agent]}/$name" ] || cp -a -- "${folder[agent]}/$name" "$data/before/"; done
+  run_or_fail agent old
+}
+
+# roll_back agent: the old agent on the data as it is or, where it refuses that, with its state from before the update.
+roll_back() {
+  local name names
+  if change "$1" this old; then return; fi
+  mapfile -t names < <(agent_state_names)
+  stop agent "${folder[agent]}" 40
+  for name in "${names[@]}"; do
+    rm -rf -- "${folder[agent]:?}/$name"
+    [ ! -e "$data/before/$name" ] || cp -a -- "$data/before/$name" "${folder[agent]}/"
+  done
+  run_or_fail agent old
+  findings+=('| the agent of old with its state from before the update | takes it over |')
+}
+
+# The old version refuses a store of a later format: it gets the backup that the later one made before it changed the format.
+restore_controller() {
+  local backup=${folder[controller]}/before-migration.backup later
+  [ -f "$backup" ] || fail 'There is no backup from before the migration' "It must be $backup."
+  stop controller "${folder[controller]}" 40
+  "${tree[old]}/scripts/bramble-controller" restore "$backup" --replace --data-dir "${folder[controller]}" >"$data/restore.log" 2>&1 ||
+    fail 'The old version cannot restore the backup from before the migration' 'Its own words:' "$data/restore.log"
+  run_or_fail controller old
+  wait_for 120 is_ready skew || fail 'Not Ready after the backup was restored' 'The log of the agent:' "$data/agent.log"
+  # A restored fleet takes new machines only when all nodes have sent their checkpoints: none joins here.
+  expect_untouched 'the backup from before the migration'
+  later=$(kube get configmaps --output name | grep -c '^configmap/look-') || true
+  findings+=("| the controller of old with the backup from before the migration | Ready; the pod ran on, its data and the objects from before are there, and $later of the ${#looks[@]} ConfigMaps written since the start |")
+}
+
+# The uids of what was created at the start: an object that was created again has another one.
+uids_of_kept() { kube get configmap/kept secret/kept pod/stays --output 'jsonpath={.items[*].metadata.uid}'; }
+
+in_pod() {
+  local id
+  id=$(in_docker ps --quiet --filter label=io.kubernetes.pod.name=stays --filter label=io.kubernetes.container.name=main)
+  in_docker exec "$id" /bin/busybox "$@"
+}
+
+# What is missing, a line each. A container that was started again has written its mark a second time.
+lost_data() {
+  local folder
+  for folder in scratch disk; do [ "$(in_pod cat "/$folder/starts")" = "$mark" ] || echo "/$folder of the pod"; done
+  [ "$(in_pod cat /config/mark)" = "$mark" ] || echo 'the ConfigMap in the pod'
+  [ "$(kube get configmap kept --output 'jsonpath={.data.mark}')" = "$mark" ] || echo 'the ConfigMap in the store'
+  [ "$(kube get secret kept --output 'jsonpath={.data.mark}' | base64 --decode)" = "$mark" ] || echo 'the Secret in the store'
+  [ "$(uids_of_kept)" = "$uids" ] || echo 'the objects with their uids'
+}
+
+# expect_untouched WHEN
+expect_untouched() {
+  local lost
+  [ "$(containers_of stays)" = "$container" ] || fail "The pod's containers are not those they were: $1" "Before: $container; now: $(containers_of stays)"
+  kube get pod stays | grep -E ' Running +0 ' || fail "The pod that stays is not seen as it was: $1" 'See kubectl describe.'
+  lost=$(lost_data)
+  [ -z "$lost" ] || fail "Data is lost: $1" "Not as it was: ${lost//$'\n'/, }"
+}
+
 # join_fleet VERSION NAME FOLDER: by a token that the running controller gives.
 join_fleet() {
   local line
@@ -188,14 +273,17 @@ look_at() {
   local with="the agent of $1, the controller of $2"
   wait_for 60 is_ready skew || fail "Not Ready: $with" 'The log of the agent:' "$data/agent.log"
   kube get nodes --output wide
-  [ "$(containers_of stays)" = "$container" ] || fail "The pod's containers are not those they were: $with" "Before: $container; now: $(containers_of stays)"
-  kube get pod stays | grep -E ' Running +0 ' || fail "The pod that stays is not seen as it was: $with" 'See kubectl describe.'
+  expect_untouched "$with"
+  # What was written with each combination before is kept by the next ones.
+  [ "${#looks[@]}" = 0 ] || kube get "${looks[@]}" >/dev/null || fail "An object is lost: $with" "Of these: ${looks[*]}"
+  kube create configmap "look-${#looks[@]}" --from-literal=with="$with"
+  looks+=("configmap/look-${#looks[@]}")
   run_pod comes
   wait_for 20 is_start_recorded comes || fail "No Event shows that a pod was started: $with" 'The log of the agent:' "$data/agent.log"
   kube delete pod comes --timeout=60s || fail "A pod does not go: $with" 'The log of the agent:' "$data/agent.log"
   [ -z "$(containers_of comes)" ] || fail "A pod's containers stay: $with" 'See docker ps.'
   come_and_go "$1" "$with"
-  findings+=("| $with | Ready; a pod ran on, another came, was described and went; a further agent joined and announced its shutdown |")
+  findings+=("| $with | Ready; a pod ran on with its data, another came, was described and went; a further agent joined and announced its shutdown |")
 }
 
 # A further machine with an agent of that version, on the same Docker.
@@ -236,6 +324,7 @@ runs_or_refuses() { runs "$1" || refuses_token "$1"; }
 
 # create_pod NAME MOUNTS_TOKEN
 create_pod() {
+  mkdir -p "$data/disks/$1"
   kube create --filename - <<YAML
 apiVersion: v1
 kind: Pod
@@ -248,7 +337,15 @@ spec:
     - name: main
       image: $image
       imagePullPolicy: Never
-      args: [sleep, '100000']
+      args: [sh, -c, 'echo $mark >>/scratch/starts; echo $mark >>/disk/starts; exec /bin/busybox sleep 100000']
+      volumeMounts:
+        - { name: scratch, mountPath: /scratch }
+        - { name: disk, mountPath: /disk }
+        - { name: config, mountPath: /config }
+  volumes:
+    - { name: scratch, emptyDir: {} }
+    - { name: disk, hostPath: { path: $data/disks/$1, type: Directory } }
+    - { name: config, configMap: { name: kept } }
 YAML
 }
 
