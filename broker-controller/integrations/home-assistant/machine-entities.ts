@@ -34,6 +34,8 @@ export const leastChanges: { readonly [key: string]: number } = {
 export const readings: ReadonlySet<string> = new Set([
   ...Object.keys(leastChanges),
   ...['pods', 'pods_running', 'pods_waiting'],
+  // Its counts change with each node of a rollout. A pause changes the percentage, too, which is published at once.
+  'agents_summary',
 ])
 
 export const machineEntities = {

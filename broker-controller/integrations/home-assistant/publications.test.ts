@@ -30,6 +30,16 @@ test('readings wait for their interval, and other changes do not', async (t) => 
   t.match(nextPublications(lost, published, 2_000, often).publications, [{ what: 'state' }])
 })
 
+test('the counts of a rollout wait for the interval, and its pause does not', async (t) => {
+  const of = (agents_percent: number | null, agents_summary: string) => ({
+    discovery: device.discovery,
+    state: { agents_percent, agents_summary },
+  })
+  const { sent } = nextPublications(of(3, '3 of 100'), nothingSent, 1_000, settings)
+  t.match(nextPublications(of(3, '4 of 100'), sent, 20_000, settings), { publications: [], dueMs: 31_000 })
+  t.match(nextPublications(of(null, 'Paused'), sent, 3_000, settings).publications, [{ what: 'state' }])
+})
+
 test('a value that comes or goes is a change', async (t) => {
   const fewer = { ...device, state: { not_ready: false } }
   t.match(nextPublications(fewer, published, 40_000, settings).publications, [{ body: '{"not_ready":"OFF"}' }])
