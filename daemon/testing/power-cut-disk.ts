@@ -5,10 +5,10 @@
 import { basename, dirname } from 'node:path'
 import type { UpdateDisk } from '../updates/update-disk.ts'
 
-type File = { content: Uint8Array }
+type File = { content: Uint8Array; readonly isProgram: boolean }
 type Entry = File | 'folder'
 type Operation =
-  | { readonly kind: 'write'; readonly file: File; readonly content: Uint8Array }
+  | { readonly kind: 'write'; readonly file: File; readonly content: Uint8Array; readonly at?: number }
   | { readonly kind: 'create'; readonly path: string; readonly entry: Entry }
   | { readonly kind: 'rename'; readonly path: string; readonly to: string }
   | { readonly kind: 'remove'; readonly path: string }
@@ -86,7 +86,7 @@ export function powerCutDisk(
       log.forEach(({ operation, isSynced }, index) => {
         if (!isSynced && !survives(operation.kind, index)) return
         if (operation.kind === 'create' && operation.entry !== 'folder') {
-          const file = { content: new Uint8Array() }
+          const file = { content: new Uint8Array(), isProgram: operation.entry.isProgram }
           fileOf.set(operation.entry, file)
           applyTo(kept, { ...operation, entry: file })
         } else if (operation.kind !== 'write') applyTo(kept, operation)
@@ -94,7 +94,7 @@ export function powerCutDisk(
       log.forEach(({ operation, isSynced }, index) => {
         if (operation.kind !== 'write' || (!isSynced && !survives('write', index))) return
         const file = fileOf.get(operation.file)
-        if (file !== undefined && file !== 'folder') file.content = operation.content
+        if (file !== undefined && file !== 'folder') file.content = contentAfter(file, operation)
       })
       for (const path of kept.keys()) if (!isReachable(kept, path)) kept.delete(path)
       return powerCutDisk(next, kept)
@@ -103,6 +103,18 @@ export function powerCutDisk(
       isOn()
       const entry = entries.get(path)
       return entry === 'folder' ? undefined : entry?.content
+    },
+    async readPart(path, from, most) {
+      isOn()
+      const entry = need(path)
+      if (entry === 'folder') throw errorWith('EISDIR', path)
+      return entry.content.subarray(from, from + most)
+    },
+    async fileOf(path) {
+      isOn()
+      const entry = entries.get(path)
+      if (entry === undefined || entry === 'folder') return undefined
+      return { size: entry.content.length, isProgram: entry.isProgram }
     },
     async kindOf(path) {
       isOn()
@@ -115,15 +127,22 @@ export function powerCutDisk(
         .filter((path) => path !== '/' && dirname(path) === folder)
         .map((path) => basename(path))
     },
-    async write(path, content) {
+    async write(path, content, mode) {
       count()
       need(dirname(path), 'folder')
       if (operations > fullFrom) throw errorWith('ENOSPC', path)
       const there = entries.get(path)
       if (there === 'folder') throw errorWith('EISDIR', path)
-      const file = there ?? { content: new Uint8Array() }
+      const file = there ?? { content: new Uint8Array(), isProgram: (mode & 0o100) !== 0 }
       if (there === undefined) act({ kind: 'create', path, entry: file })
       act({ kind: 'write', file, content })
+    },
+    async append(path, content) {
+      count()
+      const file = need(path)
+      if (file === 'folder') throw errorWith('EISDIR', path)
+      if (operations > fullFrom) throw errorWith('ENOSPC', path)
+      act({ kind: 'write', file, content, at: file.content.length })
     },
     async sync(path) {
       count()
@@ -163,7 +182,7 @@ export function powerCutDisk(
 function applyTo(entries: Map<string, Entry>, operation: Operation): void {
   switch (operation.kind) {
     case 'write':
-      operation.file.content = operation.content
+      operation.file.content = contentAfter(operation.file, operation)
       break
     case 'create':
       entries.set(operation.path, operation.entry)
@@ -177,6 +196,15 @@ function applyTo(entries: Map<string, Entry>, operation: Operation): void {
       for (const [path, entry] of moved) entries.set(`${operation.to}${path.slice(operation.path.length)}`, entry)
     }
   }
+}
+
+/** Where an earlier write did not survive, and one behind it did, the file has zeros. */
+function contentAfter({ content }: File, write: Extract<Operation, { kind: 'write' }>): Uint8Array {
+  if (write.at === undefined) return write.content
+  const whole = new Uint8Array(Math.max(content.length, write.at + write.content.length))
+  whole.set(content)
+  whole.set(write.content, write.at)
+  return whole
 }
 
 /** The folders whose sync makes the operation durable. */

@@ -38,6 +38,21 @@ async function answers(disk: UpdateDisk, root: string): Promise<readonly unknown
   await replaceOn(disk, at('a'), 'two', 'third')
   for (const path of ['a/b/one', 'a/two', 'a']) given.push(await disk.kindOf(at(path)))
   for (const path of ['a/b/one', 'a/two']) await read(path)
+  const readPart = async (path: string, from: number, most: number) =>
+    tried(disk.readPart(at(path), from, most).then((bytes) => given.push(Buffer.from(bytes).toString())))
+  await disk.write(at('a/program'), bytes('first'), 0o755)
+  await disk.append(at('a/program'), bytes(', second'))
+  await disk.append(at('a/program'), bytes(''))
+  for (const [from, most] of [
+    [0, 5],
+    [3, 100],
+    [13, 1],
+    [20, 1],
+  ] as const)
+    await readPart('a/program', from, most)
+  await readPart('none', 0, 1)
+  await tried(disk.append(at('none'), bytes('x')))
+  for (const path of ['a/program', 'a/two', 'a', 'none']) given.push(await disk.fileOf(at(path)))
   await copyOn(disk, at('a'), at('copy'))
   await copyOn(disk, at('none'), at('nothing'))
   await list('.')
@@ -65,4 +80,5 @@ test('a file has its mode whatever the umask, and a link is nothing', async (t) 
   t.equal(statSync(join(folder, 'program')).mode & 0o777, 0o755)
   symlinkSync('/etc/passwd', join(folder, 'link'))
   t.equal(await fileDisk.kindOf(join(folder, 'link')), undefined)
+  t.equal(await fileDisk.fileOf(join(folder, 'link')), undefined)
 })

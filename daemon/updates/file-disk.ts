@@ -1,4 +1,5 @@
 /** The disk of this machine, for updates. */
+import { constants } from 'node:fs'
 import { chmod, lstat, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { syncFolder } from '../durable-file.ts'
 import { codeOf, isMissing } from '../errors.ts'
@@ -12,6 +13,20 @@ export const readableDisk = diskWith(0o755)
 function diskWith(folderMode: number): UpdateDisk {
   return {
     read: (path) => readFile(path).catch(undefinedIfMissing),
+    async readPart(path, from, most) {
+      const file = await open(path, 'r')
+      try {
+        const bytes = Buffer.alloc(most)
+        const { bytesRead } = await file.read(bytes, 0, most, from)
+        return bytes.subarray(0, bytesRead)
+      } finally {
+        await file.close()
+      }
+    },
+    async fileOf(path) {
+      const found = await lstat(path).catch(undefinedIfMissing)
+      return found?.isFile() ? { size: found.size, isProgram: (found.mode & 0o100) !== 0 } : undefined
+    },
     async kindOf(path) {
       const found = await lstat(path).catch(undefinedIfMissing)
       return found?.isFile() ? 'file' : found?.isDirectory() ? 'folder' : undefined
@@ -22,6 +37,14 @@ function diskWith(folderMode: number): UpdateDisk {
       try {
         await file.writeFile(content)
         await file.chmod(mode)
+      } finally {
+        await file.close()
+      }
+    },
+    async append(path, content) {
+      const file = await open(path, constants.O_WRONLY | constants.O_APPEND)
+      try {
+        await file.writeFile(content)
       } finally {
         await file.close()
       }

@@ -14,6 +14,19 @@ const operatorKeys = '/etc/bramble/release-keys.json'
 
 export const debianArchitecture = process.arch === 'x64' ? 'amd64' : process.arch
 
+/** What starts and judges versions is only in the package, and not in the archives of releases. */
+export const onlyInPackage: readonly string[] = [
+  'start',
+  'prepare',
+  'has-joined',
+  'bramble-update',
+  'bramble-update.mjs',
+  'bramble-controller-update',
+  'bramble-controller-update.mjs',
+  'release.json',
+  'release-keys.json',
+]
+
 /** The version of the package in `folder`. */
 export async function readBase(folder: string, packageName: string): Promise<Pick<Release, 'version' | 'sequence'>> {
   const path = join(folder, 'release.json')

@@ -1,4 +1,8 @@
-/** The power is cut after each single operation of two updates, one good and one bad; what was not synced survives or not. */
+/**
+ * The power is cut after each single operation of two updates, one good and one bad, whose archives are made of deltas and of what is
+ * installed; what was not synced survives or not.
+ */
+import { createHash } from 'node:crypto'
 import { test } from 'tap'
 import { codeOf } from '../errors.ts'
 import {
@@ -9,6 +13,10 @@ import {
   type Survives,
 } from '../testing/power-cut-disk.ts'
 import { seededRandom } from '../testing/seeded-random.ts'
+import { applyDelta } from './deltas/apply-delta.ts'
+import { installedArchive } from './deltas/installed-archive.ts'
+import { makeDelta } from './deltas/make-delta.ts'
+import { readReleaseArchive, releaseArchive } from './release-archive.ts'
 import { commitTrial, prepareStart } from './start-version.ts'
 import { replaceOn, type UpdateDisk } from './update-disk.ts'
 import {
@@ -22,16 +30,25 @@ import {
 import type { Release } from './update-state.ts'
 
 const base = { version: '1', sequence: 1 }
-const release = (sequence: number): Release => ({ version: `${sequence}`, sequence, digest: `${sequence}`.repeat(64) })
-const [good, bad] = [release(2), release(3)]
-const seen = { wasConnected: true, containers: ['a'], epoch: '' }
-const filesOf = ({ version }: Release): readonly VersionFile[] =>
+const filesOf = ({ version }: Pick<Release, 'version'>): readonly VersionFile[] =>
   ['program.mjs', 'node_modules/native/build/native.node'].map((path) => ({
     path,
     content: Buffer.from(`${path} of ${version}`),
     isProgram: path.endsWith('.mjs'),
   }))
-
+const archives = [0, 1, 2, 3].map((sequence) => releaseArchive(filesOf({ version: `${sequence}` })))
+const archiveOf = (sequence: number) => archives[sequence] ?? Buffer.of()
+const release = (sequence: number): Release => ({
+  version: `${sequence}`,
+  sequence,
+  digest: createHash('sha256').update(archiveOf(sequence)).digest('hex'),
+})
+const [good, bad] = [release(2), release(3)]
+/** From the package to the good version, and from that to the bad one. */
+const deltas = new Map(
+  [good, bad].map(({ version, sequence }) => [version, makeDelta(archiveOf(sequence - 1), archiveOf(sequence))]),
+)
+const seen = { wasConnected: true, containers: ['a'], epoch: '' }
 /** Its `desired.json` has the format of the version that wrote it; a version reads its own format and earlier ones. */
 async function runProgram(updates: UpdateFolder, run: Release | undefined): Promise<void> {
   const format = run?.sequence ?? base.sequence
@@ -82,14 +99,31 @@ async function twoUpdates(disk: PowerCutDisk): Promise<void> {
   for (let step = 0; step < 12; step++) {
     const running = await start(disk)
     const { committed, trial, rejected, highestSequence } = await loadUpdateState(updates)
-    if (rejected.length > 0 && trial === undefined) return
+    if (rejected.length > 0 && trial === undefined) return updates.disk.remove(downloads)
     if (trial?.digest === good.digest && running === good.sequence) {
       await saveVerdict(updates, { digest: good.digest, outcome: 'commit', reason: 'healthy' })
       await commitTrial(updates, base)
-    } else if (trial === undefined && highestSequence < good.sequence)
-      await beginTrial(updates, good, filesOf(good), seen)
-    else if (trial === undefined && committed !== undefined) await beginTrial(updates, bad, filesOf(bad), seen)
+    } else if (trial === undefined && highestSequence < good.sequence) await update(updates, good, '/package')
+    else if (trial === undefined && committed !== undefined) await update(updates, bad, versionPath(updates, committed))
+    else await updates.disk.remove(downloads)
   }
+}
+
+const downloads = '/updates/download'
+
+/** Makes the archive of a delta that is downloaded, unless a power cut came after it was made, and puts it on trial. */
+async function update(updates: UpdateFolder, { version, sequence, digest }: Release, folder: string): Promise<void> {
+  const { disk } = updates
+  const [delta, to] = [`${downloads}/delta`, `${downloads}/${version}.tar`]
+  await disk.makeFolder(downloads)
+  if ((await disk.kindOf(to)) === undefined) {
+    await disk.write(delta, deltas.get(version) ?? new Uint8Array(), 0o600)
+    await disk.sync(delta)
+    const base = await installedArchive(disk, { folder, leftOut: ['start'] })
+    await applyDelta({ disk, base, delta, to, size: archiveOf(sequence).length, digest })
+  }
+  const archive = await disk.read(to)
+  await beginTrial(updates, { version, sequence, digest }, readReleaseArchive(archive ?? new Uint8Array()), seen)
 }
 
 const nothing: Survives = () => false
@@ -109,7 +143,15 @@ const someOf = (seed: number): Survives => {
 
 async function newDisk(options: PowerCutOptions = {}): Promise<PowerCutDisk> {
   const made = powerCutDisk()
-  for (const path of ['/', '/updates', '/data', '/data/desired.json.contents']) await made.makeFolder(path)
+  const folders = ['', '/node_modules', '/node_modules/native', '/node_modules/native/build'].map(
+    (one) => `/package${one}`,
+  )
+  for (const path of ['/', '/updates', '/data', '/data/desired.json.contents', ...folders]) await made.makeFolder(path)
+  for (const { path, content, isProgram } of [
+    ...filesOf(base),
+    { path: 'start', content: Buffer.of(), isProgram: true },
+  ])
+    await made.write(`/package/${path}`, content, isProgram ? 0o755 : 0o644)
   return made.afterCut(everything, options)
 }
 
@@ -124,7 +166,9 @@ async function faultAfter(after: PowerCutDisk): Promise<string | undefined> {
     if ((await readFormat(after)) !== good.sequence) return 'the state is not that of the good version'
     if ((await after.kindOf('/data/extra.json')) !== undefined) return 'a file of the bad version is left'
     const left = [...(await after.list('/updates')), ...(await after.list('/updates/versions'))]
-    return left.some((name) => /part$|before|restoring/.test(name)) ? `left behind: ${left.join(' ')}` : undefined
+    return left.some((name) => /part$|before|restoring|download/.test(name))
+      ? `left behind: ${left.join(' ')}`
+      : undefined
   } catch (error) {
     return String(error)
   }

@@ -2,7 +2,7 @@
 import type { VersionFile } from './update-folder.ts'
 
 const block = 512
-const mostFiles = 1000
+export const mostArchiveFiles = 1000
 
 /** Throws if it is not such an archive. */
 export function readReleaseArchive(archive: Uint8Array): readonly VersionFile[] {
@@ -34,7 +34,7 @@ function readHeader(header: Buffer) {
 
 function addFile(files: Map<string, VersionFile>, path: string, header: Buffer, content: Buffer): void {
   if (!isInside(path)) throw new Error(`The archive of the release has the path ${JSON.stringify(path)}`)
-  if (files.has(path) || files.size === mostFiles)
+  if (files.has(path) || files.size === mostArchiveFiles)
     throw new Error(`The archive of the release has ${path} twice, or too many files`)
   files.set(path, { path, content, isProgram: (numberAt(header, 100, 8) & 0o100) !== 0 })
 }
@@ -43,14 +43,20 @@ function addFile(files: Map<string, VersionFile>, path: string, header: Buffer, 
 export function releaseArchive(files: readonly VersionFile[]): Buffer {
   const sorted = [...files].sort((one, other) => (one.path < other.path ? -1 : 1))
   const parts = sorted.flatMap(({ path, content, isProgram }) => [
-    headerOf(path, content.length, isProgram),
+    fileHeader(path, content.length, isProgram),
     content,
-    padding(content.length),
+    filePadding(content.length),
   ])
-  return Buffer.concat([...parts, Buffer.alloc(2 * block)])
+  return Buffer.concat([...parts, archiveEnd()])
 }
 
-function headerOf(path: string, size: number, isProgram: boolean): Buffer {
+/** What ends an archive. */
+export function archiveEnd(): Buffer {
+  return Buffer.alloc(2 * block)
+}
+
+/** What precedes the content of a file in an archive. Throws if an archive cannot have such a path. */
+export function fileHeader(path: string, size: number, isProgram: boolean): Buffer {
   const split = path.length <= 100 ? 0 : path.lastIndexOf('/', 155)
   const name = split === 0 ? path : path.slice(split + 1)
   if (Buffer.byteLength(name) > 100 || split < 0 || !isInside(path))
@@ -68,7 +74,8 @@ function headerOf(path: string, size: number, isProgram: boolean): Buffer {
   return header
 }
 
-function padding(size: number): Buffer {
+/** What follows a content of `size` bytes in an archive. */
+export function filePadding(size: number): Buffer {
   return Buffer.alloc((block - (size % block)) % block)
 }
 

@@ -1,5 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'tap'
+import { decode } from '../../api/decode.ts'
+import { integer, mapOf, object, text as schemaText } from '../../api/schema.ts'
 import { signatureKeyText, signFile } from './minisign.ts'
 import {
   admitRelease,
@@ -39,6 +41,18 @@ test('a release counts with the signatures of as many keys as the threshold', as
     refused,
     'another file',
   )
+})
+
+test('deltas are read, and a version that does not support them reads the same release without them', async (t) => {
+  const deltas = [{ base: 'b'.repeat(64), baseVersion: '1.4.0', size: 20, sha256: 'c'.repeat(64) }]
+  const archives = { arm64: { size: 1000, sha256, deltas } }
+  const text = Buffer.from(JSON.stringify({ ...manifest, archives }))
+  t.same(checkRelease(text, signed([one], text), keysOf(1)), { ok: true, value: { ...manifest, archives } })
+  // What releases were read with before there were deltas.
+  const Earlier = object({ archives: mapOf(object({ size: integer, sha256: schemaText })) })
+  t.match(decode(Earlier, JSON.parse(text.toString())), {
+    ...{ ok: true, value: { archives: manifest.archives }, unknownFields: Array },
+  })
 })
 
 test('a manifest that is signed and cannot be right is refused', async (t) => {

@@ -9,6 +9,17 @@ import { parseJson } from '../../api/text/json.ts'
 import { checkSignature, readSignatureKey } from './minisign.ts'
 import type { Release, UpdateState } from './update-state.ts'
 
+/**
+ * A file that makes an archive of an earlier one, the base: `base` is the digest of that, and `baseVersion` its version, for people.
+ * `size` and `sha256` are those of the delta.
+ */
+const ReleaseDeltaSchema = object({ base: text, baseVersion: optional(text), size: integer, sha256: text })
+export type ReleaseDelta = Described<typeof ReleaseDeltaSchema>
+
+/** `size` in bytes, also of its files when unpacked. Versions that do not support `deltas` ignore them. */
+const ReleaseArchiveSchema = object({ size: integer, sha256: text, deltas: optional(list(ReleaseDeltaSchema)) })
+export type ReleaseArchive = Described<typeof ReleaseArchiveSchema>
+
 const ReleaseManifestSchema = object({
   format: integer,
   program: text,
@@ -21,8 +32,8 @@ const ReleaseManifestSchema = object({
   runtime: text,
   /** Formats of the controller's store that it uses without a migration. Undefined: the program has no such store. */
   storeFormats: optional(list(integer)),
-  /** The archive for each Debian architecture. `size` in bytes, also of its files when unpacked. */
-  archives: mapOf(object({ size: integer, sha256: text })),
+  /** The archive for each Debian architecture. */
+  archives: mapOf(ReleaseArchiveSchema),
 })
 export type ReleaseManifest = Described<typeof ReleaseManifestSchema>
 

@@ -3,12 +3,18 @@
 export interface UpdateDisk {
   /** Undefined: there is no such file. */
   read(path: string): Promise<Uint8Array | undefined>
+  /** At most `most` bytes of a file; none behind its end. Rejects if there is no such file. */
+  readPart(path: string, from: number, most: number): Promise<Uint8Array>
+  /** Undefined: there is no such file. `size` in bytes. */
+  fileOf(path: string): Promise<{ readonly size: number; readonly isProgram: boolean } | undefined>
   /** Undefined: there is nothing. */
   kindOf(path: string): Promise<'file' | 'folder' | undefined>
   /** Names in a folder; none if it does not exist. */
   list(folder: string): Promise<readonly string[]>
   /** Creates the file or replaces its content. */
   write(path: string, content: Uint8Array, mode: number): Promise<void>
+  /** Adds to the end of a file, which must exist. */
+  append(path: string, content: Uint8Array): Promise<void>
   /** Syncs a file: its content, and not its name. */
   sync(path: string): Promise<void>
   /** Syncs the names in a folder. */
