@@ -9,9 +9,10 @@ import { printText, readArguments, type Values } from '../daemon/process/command
 import { exitCode } from '../daemon/process/exit-code.ts'
 import { version } from '../daemon/process/version.ts'
 import type { KnownTime } from '../daemon/server-check.ts'
+import { emptyArchive, type InstalledArchive, installedArchive } from '../daemon/updates/deltas/installed-archive.ts'
 import { fileDisk } from '../daemon/updates/file-disk.ts'
 import { installRelease } from '../daemon/updates/install-release.ts'
-import { debianArchitecture, readBase, readKeys } from '../daemon/updates/package-files.ts'
+import { debianArchitecture, onlyInPackage, readBase, readKeys } from '../daemon/updates/package-files.ts'
 import { admitRelease, type ReleaseMachine } from '../daemon/updates/release-manifest.ts'
 import { commitTrial, committedVersion, prepareStart } from '../daemon/updates/start-version.ts'
 import { watchTrial } from '../daemon/updates/trial-judge.ts'
@@ -202,10 +203,28 @@ async function fetchWanted(values: Given): Promise<string> {
         admit: async (manifest) => admitRelease(manifest, await loadUpdateState(updates), await machineOf(values)),
         allowance: async () => downloadAllowance(rules, await facts()),
         spend,
+        installed: () => installedArchives(updates),
+        log,
       })
     },
     install: (from) => install(values, from),
   })
+}
+
+/** What the archives of the versions on this machine are, and the empty one, by which an archive is downloaded compressed. */
+async function installedArchives(updates: UpdateFolder): Promise<readonly InstalledArchive[]> {
+  const { committed } = await loadUpdateState(updates)
+  const versions = [
+    { folder: updateDefaults.package, leftOut: onlyInPackage },
+    ...(committed === undefined ? [] : [{ folder: versionPath(updates, committed), leftOut: [] }]),
+  ]
+  const found: InstalledArchive[] = [emptyArchive]
+  for (const one of versions)
+    await installedArchive(fileDisk, one).then(
+      (archive) => found.push(archive),
+      (error: unknown) => log.warn('An installed version cannot be the base of a delta', { ...one, error }),
+    )
+  return found
 }
 
 /** A handshake of TLS with the certificates of both ends, and the headers of the request and of TCP. */

@@ -2,6 +2,7 @@ import { createHash, generateKeyPairSync } from 'node:crypto'
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { readSignatureKey, signatureKeyText, signFile } from '../../daemon/updates/minisign.ts'
 import type { ReleaseManifest } from '../../daemon/updates/release-manifest.ts'
 import type { Allowance } from './download-allowance.ts'
@@ -58,6 +59,8 @@ function world(
     async spend(bytes) {
       now.spent += bytes
     },
+    installed: async () => [],
+    log: quietLog(t),
   }
   const place = join(folder, fetch.wanted.digest)
   return { fetch, files, asked, now, folder, place, archive }

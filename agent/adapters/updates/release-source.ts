@@ -5,7 +5,7 @@ import { releasePath } from '../../../api/node/release-paths.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
 import { collectedBytes } from '../../../daemon/http/collected-bytes.ts'
 import { connectToServer, type KnownTime } from '../../../daemon/server-check.ts'
-import type { ReleaseSource } from '../../updates/fetch-release.ts'
+import type { ReleaseSource } from '../../updates/download-file.ts'
 
 export type ReleaseServers = {
   /** `https://HOST:PORT`: the first that answers is asked. */

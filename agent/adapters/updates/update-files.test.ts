@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
@@ -66,4 +66,12 @@ test('how much of a release is downloaded is reported in steps of ten', async (t
   writeFileSync(archive, Buffer.alloc(2000))
   t.equal(await files.downloadedPercent(release.digest), 100)
   t.equal(await files.downloadedPercent('b'.repeat(64)), undefined)
+  rmSync(archive)
+  const base = 'c'.repeat(64)
+  writeFileSync(
+    join(own, 'release.json'),
+    JSON.stringify({ archives: { arm64: { size: 1000, deltas: [{ base, size: 100 }] } } }),
+  )
+  writeFileSync(join(own, `bramble-agent_1.5.0_arm64.from-${base.slice(0, 16)}.delta.part`), Buffer.alloc(59))
+  t.equal(await files.downloadedPercent(release.digest), 50, 'of a delta')
 })

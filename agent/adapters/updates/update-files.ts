@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../api/decode.ts'
 import { AgentReleaseSchema } from '../../../api/node/agent-update.ts'
-import { bool, integer, mapOf, object, oneOf, optional, type TSchema, text } from '../../../api/schema.ts'
+import { bool, integer, list, mapOf, object, oneOf, optional, type TSchema, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { isMissing } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -28,8 +28,10 @@ const WantedSchema = object({
   }),
 })
 const SpentSchema = object({ day: integer, bytes: integer })
-/** Sizes of archives in a release.json, whose signatures the updater checks. */
-const SizesSchema = object({ archives: mapOf(object({ size: integer })) })
+/** Sizes in a release.json, whose signatures the updater checks. */
+const SizesSchema = object({
+  archives: mapOf(object({ size: integer, deltas: optional(list(object({ base: text, size: integer }))) })),
+})
 const NoteSchema = object({ sequence: integer, outcome: oneOf('waiting', 'blocked'), reason: text })
 
 export type UpdatePlaces = {
@@ -75,9 +77,11 @@ async function downloadedPercent(downloads: string, digest: string): Promise<num
     throw error
   })
   for (const name of names) {
-    const [, arch = ''] = /_([a-z0-9]+)\.tar(?:\.part)?$/.exec(name) ?? []
+    const [, arch = '', base] = /_([a-z0-9]+)\.(?:tar|from-([0-9a-f]{16})\.delta)(?:\.part)?$/.exec(name) ?? []
     const sizes = arch === '' ? undefined : await readDecoded(join(downloads, digest, 'release.json'), SizesSchema)
-    const size = sizes?.archives[arch]?.size ?? 0
+    const archive = sizes?.archives[arch]
+    const downloaded = base === undefined ? archive : archive?.deltas?.find((one) => one.base.startsWith(base))
+    const size = downloaded?.size ?? 0
     if (size > 0) return Math.min(100, Math.floor(((await stat(join(downloads, digest, name))).size * 10) / size) * 10)
   }
   return undefined
