@@ -3,10 +3,12 @@ import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
-import { integer, mapOf, object, text } from '../../api/schema.ts'
+import { releaseFileOf, releasePath } from '../../api/node/release-paths.ts'
+import { integer, list, mapOf, object, optional, text } from '../../api/schema.ts'
 import { parseJson } from '../../api/text/json.ts'
 import { replaceFile, syncFolder } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
+import { deltaFileName } from '../../daemon/updates/deltas/choose-delta.ts'
 import { signatureKeyID } from '../../daemon/updates/minisign.ts'
 import { releaseFolder } from './release-folder.ts'
 
@@ -16,7 +18,13 @@ const ServedManifestSchema = object({
   version: text,
   sequence: integer,
   floor: integer,
-  archives: mapOf(object({ size: integer, sha256: text })),
+  archives: mapOf(
+    object({
+      size: integer,
+      sha256: text,
+      deltas: optional(list(object({ base: text, baseVersion: optional(text), size: integer, sha256: text }))),
+    }),
+  ),
 })
 
 export const releasePrograms = ['bramble-agent', 'bramble-controller'] as const
@@ -29,6 +37,8 @@ export type ServedRelease = {
   readonly floor: number
   readonly digest: string
   readonly archs: readonly string[]
+  /** What a node downloads, in bytes: the archive, or the delta from another version; without a version, from nothing. */
+  readonly downloads: readonly { readonly arch: string; readonly fromVersion?: string; readonly size: number }[]
 }
 
 const manifestFile = 'release.json'
@@ -45,26 +55,25 @@ export async function listReleases(dataDir: string): Promise<readonly ServedRele
   })
   const found: ServedRelease[] = []
   for (const name of names.filter((one) => /^[0-9a-f]{64}$/.test(one))) {
-    const release = await readRelease(releaseFolder(dataDir, name)).catch(() => undefined)
-    if (release?.digest === name) found.push(release)
+    const read = await readRelease(releaseFolder(dataDir, name)).catch(() => undefined)
+    if (read?.digest !== name) continue
+    const { files: _, ...release } = read
+    found.push(release)
   }
   return found.sort((one, other) => other.sequence - one.sequence)
 }
 
 /** Throws with the reason if the folder holds no whole release of the agent or of the controller. */
 export async function addRelease(from: string, dataDir: string): Promise<ServedRelease> {
-  const release = await readRelease(from)
-  const names = await readdir(from)
-  const signatures = await readSignatures(from, names)
+  const { files, ...release } = await readRelease(from)
+  const signatures = await readSignatures(from, await readdir(from))
   if (signatures.size === 0) throw new Error(`${from} has no signature of ${manifestFile}`)
-  const signed = new Set(release.archs.map((arch) => `${release.program}_${release.version}_${arch}.tar`))
-  const archives = names.filter((name) => signed.has(name))
   const to = releaseFolder(dataDir, release.digest)
   await mkdir(releaseFolder(dataDir), { recursive: true, mode: 0o755 })
   const part = join(releaseFolder(dataDir), `.${randomUUID()}`)
   try {
     await mkdir(part, { mode: 0o755 })
-    for (const name of [manifestFile, ...archives])
+    for (const name of [manifestFile, ...files])
       await replaceFile(join(part, name), await readFile(join(from, name)), readableByAll)
     for (const [key, text] of signatures)
       await replaceFile(join(part, `${manifestFile}.${key}.minisig`), text, readableByAll)
@@ -90,8 +99,8 @@ async function readSignatures(from: string, names: readonly string[]): Promise<R
   return found
 }
 
-/** Throws unless all archives are there, as the manifest names them. */
-async function readRelease(folder: string): Promise<ServedRelease> {
+/** With the names of its archives and deltas. Throws unless all are there, as the manifest names them. */
+async function readRelease(folder: string): Promise<ServedRelease & { readonly files: readonly string[] }> {
   const path = join(folder, manifestFile)
   if ((await stat(path)).size > largestManifest) throw new Error(`${path} is larger than ${largestManifest} bytes`)
   const file = await readFile(path)
@@ -100,12 +109,30 @@ async function readRelease(folder: string): Promise<ServedRelease> {
   if (!decoded.ok || program === undefined)
     throw new Error(`${path} is not that of a release of ${releasePrograms.join(' or ')}`)
   const { version, sequence, floor, archives } = decoded.value
-  for (const [arch, { size, sha256 }] of Object.entries(archives)) {
-    const archive = join(folder, `${program}_${version}_${arch}.tar`)
-    const content = await readFile(archive)
-    if (content.length !== size || createHash('sha256').update(content).digest('hex') !== sha256)
-      throw new Error(`${archive} is not the archive that ${manifestFile} names`)
+  const downloads: ServedRelease['downloads'][number][] = []
+  const files: string[] = []
+  const check = async (name: string, signed: { readonly size: number; readonly sha256: string }, what: string) => {
+    if (releaseFileOf(releasePath({ digest: sha256(file), file: name })) === undefined)
+      throw new Error(`${path} names the file ${JSON.stringify(name)}, which cannot be served`)
+    const content = await readFile(join(folder, name))
+    if (content.length !== signed.size || sha256(content) !== signed.sha256)
+      throw new Error(`${join(folder, name)} is not the ${what} that ${manifestFile} names`)
+    files.push(name)
   }
-  const digest = createHash('sha256').update(file).digest('hex')
-  return { program, version, sequence, floor, digest, archs: Object.keys(archives).sort() }
+  for (const [arch, archive] of Object.entries(archives)) {
+    await check(`${program}_${version}_${arch}.tar`, archive, 'archive')
+    for (const delta of archive.deltas ?? []) {
+      await check(deltaFileName({ program, version }, arch, delta), delta, 'delta')
+      const { baseVersion: fromVersion, size } = delta
+      downloads.push({ arch, ...(fromVersion !== undefined && { fromVersion }), size })
+    }
+    if (!downloads.some((one) => one.arch === arch && one.fromVersion === undefined))
+      downloads.push({ arch, size: archive.size })
+  }
+  const archs = Object.keys(archives).sort()
+  return { program, version, sequence, floor, digest: sha256(file), archs, downloads, files }
+}
+
+function sha256(content: Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex')
 }

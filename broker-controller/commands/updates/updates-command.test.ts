@@ -5,7 +5,14 @@ import { readRollout, rolloutCommands, rolloutData } from '../../controllers/rol
 import { usualRules } from '../../controllers/rollouts/rollout-rules.ts'
 import { wishFor } from '../../controllers/rollouts/rollout-wish.ts'
 import { readRing } from './ring-option.ts'
-import { type RolloutApi, rolloutRulesOf, rolloutText, startRollout, updatesCommand } from './updates-command.ts'
+import {
+  downloadText,
+  type RolloutApi,
+  rolloutRulesOf,
+  rolloutText,
+  startRollout,
+  updatesCommand,
+} from './updates-command.ts'
 
 const none = {
   ...{ ring: [], 'per-link': undefined, 'per-zone': undefined, 'at-once': undefined },
@@ -19,6 +26,7 @@ const served = (version: string, sequence: number) => ({
     floor: 1,
     digest: String(sequence % 10).repeat(64),
     archs: ['arm64'],
+    downloads: [{ arch: 'arm64', size: 480_000 }],
   },
 })
 const releases = [served('2.1.0', 21), served('2.0.0', 20), served('1.0.0', 10)]
@@ -95,6 +103,18 @@ test('the status shows the rings, why it pauses, and which nodes are not waited 
   )
   t.match(readRollout(paused), { state: { paused: '1 of 1 nodes failed' } })
   t.match(rolloutText(map({ rollout: '{}' })), /cannot be used/)
+})
+
+test('the list has how much a node downloads, of the architecture that needs most', async (t) => {
+  const size = (arch: string, bytes: number, fromVersion?: string) => ({
+    ...{ arch, size: bytes },
+    ...(fromVersion !== undefined && { fromVersion }),
+  })
+  t.equal(downloadText([size('amd64', 2_600_000), size('arm64', 2_700_001)]), '2701 kB')
+  t.equal(
+    downloadText([size('arm64', 1, '1.4.0'), size('arm64', 480_000), size('amd64', 17_100, '1.4.0')]),
+    '480 kB, 18 kB from 1.4.0',
+  )
 })
 
 test('the help names all forms', async (t) => {

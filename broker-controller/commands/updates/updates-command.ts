@@ -148,11 +148,21 @@ export function rolloutText(map: ConfigMap | undefined): string {
 function releasesTable(releases: readonly ServedRelease[]): string {
   if (releases.length === 0) return 'No releases are served. Add one with bramble-controller updates add FOLDER\n'
   return textTable([
-    ['PROGRAM', 'VERSION', 'SEQUENCE', 'FOLLOWS', 'ARCHITECTURES', 'DIGEST'],
-    ...releases.map(({ program, version, sequence, floor, archs, digest }) => [
-      ...[program, version, String(sequence), `${floor} and later`, archs.join(','), digest],
+    ['PROGRAM', 'VERSION', 'SEQUENCE', 'FOLLOWS', 'ARCHITECTURES', 'DOWNLOAD', 'DIGEST'],
+    ...releases.map(({ program, version, sequence, floor, archs, downloads, digest }) => [
+      ...[program, version, String(sequence), `${floor} and later`, archs.join(','), downloadText(downloads), digest],
     ]),
   ])
+}
+
+/** The largest of all architectures: `480 kB, 17 kB from 1.4.0`. */
+export function downloadText(downloads: ServedRelease['downloads']): string {
+  const largest = new Map<string | undefined, number>()
+  for (const { fromVersion, size } of downloads) largest.set(fromVersion, Math.max(size, largest.get(fromVersion) ?? 0))
+  const sorted = [...largest].sort(([, one], [, other]) => other - one)
+  return sorted
+    .map(([from, size]) => `${Math.ceil(size / 1000)} kB${from === undefined ? '' : ` from ${from}`}`)
+    .join(', ')
 }
 
 function expectSuccess(what: string, { status, body }: ApiAnswer): void {
