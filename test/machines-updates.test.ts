@@ -11,6 +11,7 @@ import { testFolder } from '../daemon/testing/test-folder.ts'
 import { signFile } from '../daemon/updates/minisign.ts'
 import { readReleaseArchive, releaseArchive } from '../daemon/updates/release-archive.ts'
 import type { VersionFile } from '../daemon/updates/update-folder.ts'
+import { archivesOfRelease, writeDeltas } from '../scripts/release-deltas.ts'
 import { bootMachine, type Machine } from './support/machine.ts'
 import { commandOrThrow } from './support/machine-commands.ts'
 import { podManifest } from './support/manifests.ts'
@@ -104,9 +105,13 @@ test('updates of the agent on a machine', async (t) => {
     await backAgain(t, '98.1.0', /3 starts failed/)
   })
 
-  await t.test('a release that systemd does not start again pauses the rollout', async (t) => {
-    const { folder } = await publisher.publish({ version: '98.2.0', program: 'exit 78' })
+  await t.test('a release that systemd does not start again pauses the rollout; it comes as a delta', async (t) => {
+    const { folder } = await publisher.publish({ version: '98.2.0', program: 'exit 78', from: '98.0.0' })
+    const spent = async () =>
+      (JSON.parse(await machine.run('cat /var/lib/bramble/updates/agent/spent.json')) as { bytes: number }).bytes
+    const spentBefore = await spent()
     await rollOut('98.2.0', folder)
+    t.match(await machine.run('bramble-controller updates list'), /98\.2\.0 .* kB from 98\.0\.0/)
     await ends('98.2.0', 'RolledBack')
     await backAgain(t, '98.2.0', /status 78/)
     await eventually('the rollout pauses', async () => /Paused/.test(await rollout()))
@@ -114,6 +119,7 @@ test('updates of the agent on a machine', async (t) => {
     t.match(await hub.kubectl('get', 'events', '-n', 'kube-system'), /AgentRolloutPaused/)
     t.match(await condition(), /"reason":"AgentRolledBack"/)
     t.equal((await machine.tryRun('test -e /var/lib/bramble/updates/agent/download')).code, 1)
+    t.ok((await spent()) - spentBefore < 100_000, `${(await spent()) - spentBefore} bytes were downloaded`)
   })
 
   await t.test(
@@ -241,6 +247,8 @@ type Published = {
   readonly storeFormats?: readonly number[]
   /** Bytes of a file that makes its download longer. */
   readonly padding?: number
+  /** A release that was published before, from which it has a delta. */
+  readonly from?: string
 }
 
 /** Keys of a publisher on the machine, and a function that makes a release there: its program is that of the package, or this script. */
@@ -257,14 +265,17 @@ async function publisherIn(folder: string, machine: Machine, packagePath: string
   // Newer than the package of the machine, older than the later one.
   let { sequence } = JSON.parse(await machine.run(`cat /usr/lib/${name}/release.json`)) as { sequence: number }
 
-  const publish = async ({ version, isSigned = true, program, storeFormats, padding = 0 }: Published) => {
+  const publish = async ({ version, isSigned = true, program, storeFormats, padding = 0, from }: Published) => {
     const made = join(folder, version)
     await mkdir(made, { recursive: true })
     const named = files.map((one) => (one.path === `${name}.mjs` ? withVersion(one, version) : one))
     const filling = { path: 'padding', content: Buffer.alloc(padding), isProgram: false }
     const archive = releaseArchive([...(program === undefined ? named : withProgram(named, name, program)), filling])
     const sha256 = createHash('sha256').update(archive).digest('hex')
-    const archives = { amd64: { size: archive.length, sha256 } }
+    const packed = { program: name, version, arch: 'amd64', archive }
+    const earlier = from === undefined ? [] : archivesOfRelease(join(folder, from))
+    const deltas = from === undefined ? undefined : await writeDeltas(packed, earlier, made)
+    const archives = { amd64: { size: archive.length, sha256, ...(deltas && { deltas }) } }
     const own = { version, sequence: ++sequence, archives, ...(storeFormats && { storeFormats }) }
     const written = Buffer.from(JSON.stringify({ ...manifest, ...own }))
     await writeFile(join(made, 'release.json'), written)
