@@ -20,9 +20,12 @@ import { loadUpdateState, saveVerdict, type UpdateFolder, versionPath } from '..
 import { withUpdateLock } from '../daemon/updates/update-lock.ts'
 import type { SeenBefore } from '../daemon/updates/update-state.ts'
 import { updateStatusText } from '../daemon/updates/update-status.ts'
+import { adminSocketPath, requestLeaderStatus } from './commands/connection/admin-socket.ts'
 import { kubeconfigPlace, readKubeconfig } from './commands/connection/kubeconfig.ts'
+import { controllerServers } from './commands/refuse-on-standby.ts'
 import { type ControllerTrialHistory, judgeController, nothingSeenOfController } from './updates/controller-verdict.ts'
 import { viewOfFleet } from './updates/fleet-view.ts'
+import { standbyVersions, whyLeaderWaits } from './updates/standby-versions.ts'
 import { backUpBeforeTrial } from './updates/trial-backup.ts'
 import {
   controllerUpdateDefaults,
@@ -145,7 +148,11 @@ async function install(values: Given, from: string): Promise<string> {
     freeBytes: bavail * bsize,
     isForced: values.force,
   }
-  const see = (manifest: ReleaseManifest) => seeBefore(values, manifest)
+  const see = async (manifest: ReleaseManifest) => {
+    const why = values.force ? undefined : await whyNotNow(values, manifest)
+    if (why !== undefined) throw new Error(why)
+    return seeBefore(values, manifest)
+  }
   const keys = await readKeys(ofPackage)
   const updates = updatesOf(values)
   const release = await withUpdateLock(lockFile, () => installRelease({ from, updates, keys, machine, see }))
@@ -154,6 +161,19 @@ async function install(values: Given, from: string): Promise<string> {
   const isStarted = await restartUnit(unit)
   const how = isStarted ? 'is on trial' : 'is on trial, and its first start failed'
   return `Version ${release.version} ${how}. 'bramble-controller-update status' shows how the trial ends.`
+}
+
+/** Why this one of several controllers is not updated yet. Undefined: it stands by, is the only one, or does not run. */
+async function whyNotNow(values: Given, { version: wanted }: ReleaseManifest): Promise<string | undefined> {
+  const dataDir = values['data-dir']
+  const status = await requestLeaderStatus(adminSocketPath(dataDir), stopping.signal)
+  if (status?.leads !== true) return undefined
+  const { path, context } = kubeconfigPlace(undefined, dataDir)
+  const access = await readKubeconfig(path, context)
+  const servers = await controllerServers(async () => apiClient(access), stopping.signal)
+  const { ca } = access
+  // This one leads, and is the first.
+  return whyLeaderWaits(wanted, await standbyVersions(servers.slice(1), (url) => apiClient({ url, ca })))
 }
 
 async function seeBefore(values: Given, manifest: ReleaseManifest): Promise<SeenBefore> {

@@ -34,7 +34,10 @@ export async function refuseOnStandby({ dataDir, command, client, signal }: Stan
 }
 
 /** `https://HOST:PORT` of all controllers of the fleet, that of the leader first. Empty: it is one, or none answers. */
-async function controllerServers(client: () => Promise<ApiClient>, signal: AbortSignal): Promise<readonly string[]> {
+export async function controllerServers(
+  client: () => Promise<ApiClient>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
   const path = '/api/v1/namespaces/kube-public/configmaps/cluster-info'
   const answer = await client()
     .then((one) => one.get(path, signal))

@@ -17,7 +17,7 @@ export const controllerUpdateProgram = {
   about: 'installs releases of the controller, on trial',
   text: `Install a release of bramble-controller beside that of the package, and run it on trial, after a backup: it is committed when it has worked for
 --trial-seconds with the nodes that were connected before, and else taken back. On trial it leaves the format of the store as it is. Nodes
-keep running their pods. Of several controllers update those that stand by first, one after the other, and the leader last. Needs root.`,
+keep running their pods. Of several controllers update those that stand by first, one after the other, and the leader last: it refuses before. Needs root.`,
   forms: {
     status: 'show which version runs, and how the last trial ended',
     'install FOLDER': 'try the release in FOLDER: release.json, its signatures, and the archive for this machine',
@@ -33,7 +33,9 @@ keep running their pods. Of several controllers update those that stand by first
       range: [5, 86_400],
       defaultText: '300',
     },
-    force: { help: 'with install: also a version that is older than the committed one, or was rejected' },
+    force: {
+      help: 'with install: also a version that is older than the committed one or was rejected, and on a leader before the others',
+    },
     'no-restart': { help: 'with install: the trial begins with the next start of the controller' },
     'data-dir': { value: 'DIR', help: 'data directory of the controller', default: defaultDataDir },
     version: { help: 'print the version' },
