@@ -38,6 +38,6 @@ test('a story of a file is simulated by the bundles, and the exit code states it
   t.equal(below.code, 1, below.stderr)
   t.match(JSON.parse(below.stdout), { isAsWanted: false, workloads: [{ workload: 'Pod default/large' }] })
   const wrong = await run(await write('wrong.yaml', { story: [{ event: 'flood', from: '1m' }] }))
-  t.match(wrong, { code: 2, stdout: '', stderr: /story\[0\]\.event: Unsupported value: "flood"/ })
-  t.match(await run(), { code: 2, stderr: /Missing argument: use FILE/ })
+  t.match(wrong, { code: 78, stdout: '', stderr: /story\[0\]\.event: Unsupported value: "flood"/ })
+  t.match(await run(), { code: 64, stderr: /Missing argument: use FILE/ })
 })

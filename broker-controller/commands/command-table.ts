@@ -557,8 +557,8 @@ or a backup of the controller, and the events of the story. Nothing but FILE and
     },
     output: { value: 'FORMAT', help: 'format of the output', choices: ['text', 'json'], default: 'text' },
   },
-  end: `The exit code is 0 if all workloads have the pods that they want at the end, 1 if not, 2 if FILE or the options cannot be used, and 3 if
-the simulation failed.`,
+  end: `The exit code is 0 if all workloads have the pods that they want at the end, 1 if not, 3 if the simulation failed, 64 if the options
+are wrong, and 78 if FILE, or what it names, cannot be used.`,
 } as const satisfies Command
 
 export const commands = {

@@ -23,7 +23,7 @@ test('the exit code states what became of the simulation', async (t) => {
   }
   t.equal((await run(['story.yaml'], outcome('fine'))).code, 0)
   t.equal((await run(['story.yaml', '--seed', '7', '--output=json'], outcome('below'))).code, 1)
-  t.equal((await run(['story.yaml'], outcome('refused'))).code, 2)
+  t.equal((await run(['story.yaml'], outcome('refused'))).code, 78)
   t.equal((await run(['story.yaml'], outcome('failed'))).code, 3)
   t.same(seen.slice(0, 2), [
     { path: 'story.yaml', seed: 1, output: 'text' },
@@ -33,10 +33,10 @@ test('the exit code states what became of the simulation', async (t) => {
 
 test('wrong options are refused, and the help is printed, without the simulator', async (t) => {
   const load = () => Promise.reject(new Error('not to be loaded'))
-  t.match(await run([], load), { code: 2, stderr: /Missing argument: use FILE/ })
-  t.match(await run(['a', 'b'], load), { code: 2, stderr: /Unexpected/ })
+  t.match(await run([], load), { code: 64, stderr: /Missing argument: use FILE/ })
+  t.match(await run(['a', 'b'], load), { code: 64, stderr: /Unexpected/ })
   t.match(await run(['a', '--seed', 'x'], load), {
-    code: 2,
+    code: 64,
     stderr: /Invalid value "x" for --seed: use a whole number/,
   })
   t.match(await run(['--help'], load), {

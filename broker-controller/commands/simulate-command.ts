@@ -16,8 +16,8 @@ export type SimulateFile = (
   needs: CommandOutput & { readonly nowMs: () => number },
 ) => Promise<'fine' | 'below' | 'refused' | 'failed'>
 
-/** 2 for what was typed or written wrong. */
-const exitCodes = { fine: exitCode.fine, below: 1, refused: 2, failed: 3 } as const
+/** What the simulation came to. A wrong command line has the code of all commands. */
+const exitCodes = { fine: exitCode.fine, below: 1, refused: exitCode.configuration, failed: 3 } as const
 
 /** `argv`: what follows `simulate`. `load`: the program. The exit code. */
 export async function simulateCommand(
@@ -26,7 +26,7 @@ export async function simulateCommand(
   load: () => Promise<SimulateFile> = loadSimulator,
 ): Promise<number> {
   const read = readArguments(simulateRow, argv)
-  if (read.want !== 'act') return printText(read, output) === exitCode.fine ? exitCode.fine : exitCodes.refused
+  if (read.want !== 'act') return printText(read, output)
   const { seed = 1, output: format } = read.values
   const [path = ''] = read.args
   let simulateFile: SimulateFile
