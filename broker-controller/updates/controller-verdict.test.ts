@@ -50,7 +50,7 @@ test('eight of ten nodes are enough, seven are not', async (t) => {
   })
 })
 
-test('nodes that have joined since do not stand for those that are lost; one that was installed anew does', async (t) => {
+test('nodes that have joined since do not stand for those that are lost; one that was installed again does', async (t) => {
   const others = { ...well, connectedNodes: [...nodes(7), ...nodes(20, 100)] }
   t.equal(after([0, 10].map((at) => [at, others])), undefined)
   t.match(after([0, 60].map((at) => [at, others])), { outcome: 'reject', reason: /, 7 were again after/ })

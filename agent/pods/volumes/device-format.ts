@@ -23,15 +23,15 @@ export type DeviceContent =
 
 /** blkid(8): 2 is nothing found, and 8 an ambivalent result. */
 export function contentOfDevice({ code, stdout, stderr }: ProbeEnd): DeviceContent {
-  const said = `${stdout}${stderr}`.trim()
-  if (code === 2 && said === '') return { is: 'empty' }
-  if (code !== 0) return { is: 'unclear', why: `blkid ended with status ${code}${said && `: ${said}`}` }
+  const printed = `${stdout}${stderr}`.trim()
+  if (code === 2 && printed === '') return { is: 'empty' }
+  if (code !== 0) return { is: 'unclear', why: `blkid ended with status ${code}${printed && `: ${printed}`}` }
   const found = new Map(
     stdout.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
   )
   const [type, table] = [found.get('TYPE'), found.get('PTTYPE')]
   if (table !== undefined) return { is: 'other', what: `a partition table (${table})` }
-  if (type === undefined) return { is: 'unclear', why: `blkid printed ${JSON.stringify(said)}` }
+  if (type === undefined) return { is: 'unclear', why: `blkid printed ${JSON.stringify(printed)}` }
   return found.get('USAGE') === 'filesystem' ? { is: 'fileSystem', type } : { is: 'other', what: `data of ${type}` }
 }
 

@@ -56,13 +56,7 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   const inTurn = turnsByKey()
   const changes = groupChanges(patienceMs)
 
-  const check = ({ uid, source, path, type, isBlock }: Placed) => {
-    if (source === 'share') return shares.check(uid)
-    if (source === 'csi') return csi.check(path)
-    if (isBlock) return checkLocalDevice(path)
-    if (source === 'local' && path === devices.pathOf(uid)) return devices.check(uid)
-    return source === 'local' ? checkLocalFolder(path, remote) : checkHostPath(path, type, remote)
-  }
+  const check = (record: Placed) => checkPlaced(record, needs)
 
   /** It exists there. */
   const located = async (podUID: string, volume: ClaimVolume): Promise<CsiPlaced> => {
@@ -93,6 +87,11 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     await changes.run(files, podUID, async (signal) =>
       giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
     )
+  }
+
+  const releaseUnused = async (uid: string, mounts: Pick<ShareMounts, 'pathOf' | 'unmount'>): Promise<void> => {
+    if (changes.isChanging(mounts.pathOf(uid))) return
+    if ((await placed.podWith((one) => one.uid === uid)) === undefined) await mounts.unmount(uid)
   }
 
   /** Throws VolumeError while a pod has it. `folder`: in a pool. */
@@ -136,12 +135,7 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     shown: async (podUID) => (await placed.of(podUID)).flatMap(({ place, path }) => (place ? [{ place, path }] : [])),
     async release() {
       for (const mounts of [shares, devices]) {
-        for (const uid of await mounts.uids()) {
-          await inTurn(uid, async () => {
-            if (changes.isChanging(mounts.pathOf(uid))) return
-            if ((await placed.podWith((one) => one.uid === uid)) === undefined) await mounts.unmount(uid)
-          })
-        }
+        for (const uid of await mounts.uids()) await inTurn(uid, () => releaseUnused(uid, mounts))
       }
     },
     stop: changes.stop,
@@ -160,4 +154,16 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
 /** Names the files of a volume. Volumes of one path have the same files; a driver has a path for each pod. */
 function filesOf({ source, uid }: ClaimVolume, path: string): string {
   return source === 'local' ? path : uid
+}
+
+/** Throws VolumeError where the volume is no longer there. */
+function checkPlaced(
+  { uid, source, path, type, isBlock }: Placed,
+  { shares, csi, devices, remote }: Pick<ClaimVolumesNeeds, 'shares' | 'csi' | 'devices' | 'remote'>,
+): Promise<void> {
+  if (source === 'share') return shares.check(uid)
+  if (source === 'csi') return csi.check(path)
+  if (isBlock) return checkLocalDevice(path)
+  if (source === 'local' && path === devices.pathOf(uid)) return devices.check(uid)
+  return source === 'local' ? checkLocalFolder(path, remote) : checkHostPath(path, type, remote)
 }

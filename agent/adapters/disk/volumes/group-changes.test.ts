@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { groupChanges } from './group-changes.ts'
 
-/** Work that ends when it is told to; `began` counts it. */
+/** Work that ends when the test ends it; `began` counts it. */
 function slowWork() {
   const began: AbortSignal[] = []
   const ends: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = []
