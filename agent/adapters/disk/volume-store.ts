@@ -88,8 +88,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
     folderOf: (podUID) => aside(podUID, 'claims'),
     pods: join(memoryDirectory, 'pods'),
     shares: shareMounts({ folder: memoryDirectory, remote }),
-    devices: deviceMounts({ folder: memoryDirectory }),
-    ...{ remote, pools, csi },
+    ...{ remote, pools, csi, devices: deviceMounts({ folder: memoryDirectory }) },
   })
   const podUIDs = () => podsIn([join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages], csi)
   const foldersOf = podFolders(folders)

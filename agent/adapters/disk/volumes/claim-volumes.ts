@@ -84,7 +84,7 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     changes.refuseForOther(files, podUID)
     if (group === undefined || hasGroup) return
     if ((await othersHave(podUID, volume, path)) || (await remoteMountOn(path))) return
-    await changes.run(files, podUID, async (signal) =>
+    await changes.give(files, podUID, async (signal) =>
       giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
     )
   }

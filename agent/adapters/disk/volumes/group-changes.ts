@@ -23,7 +23,7 @@ export interface GroupChanges {
   /** Throws VolumeError while the volume is given to the group of another pod, or was and is not placed for it yet. */
   refuseForOther(volume: string, podUID: string): void
   /** Starts the work, or waits for what this pod has started. Throws VolumeError while it runs, and as `refuseForOther`. */
-  run(volume: string, podUID: string, work: (signal: AbortSignal) => Promise<void>): Promise<void>
+  give(volume: string, podUID: string, work: (signal: AbortSignal) => Promise<void>): Promise<void>
   /** Files of the volume may be in work, or are to be placed for the pod that they were given to. */
   isChanging(volume: string): boolean
   /** The volume is placed for the pod: what others do is decided by that. */
@@ -65,7 +65,7 @@ export function groupChanges(patienceMs: number): GroupChanges {
   return {
     isChanging: (volume) => (changes.get(volume)?.state ?? 'failed') !== 'failed',
     refuseForOther: (volume, podUID) => void ownOf(volume, podUID),
-    async run(volume, podUID, work) {
+    async give(volume, podUID, work) {
       const change = ownOf(volume, podUID) ?? start(volume, podUID, work)
       const isOver = await doneWithin(patienceMs, change.done).catch((error: unknown) => {
         end(volume, change)
