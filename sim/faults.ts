@@ -69,6 +69,19 @@ export function restoredBackup(world: World, _ms: number, random: RandomSource):
   }
 }
 
+/**
+ * One node is lost for longer than its pods tolerate, and its containers run on: they are evicted, and others may take their place. Never two
+ * nodes at a time: where all are lost, nothing is evicted.
+ */
+export function lostNode(world: World, _ms: number, random: RandomSource): Fault {
+  const node = random.pick(world.nodes)
+  const ms = random.between(400_000, 900_000)
+  const { begin, end } = random.isTrue(0.5)
+    ? partition(world, node, 'both', ms)
+    : { begin: () => node.agent.end('killed'), end: node.agent.start }
+  return { kind: `${node.name} is lost, and its containers run on`, target: 'one node', ms, begin, end }
+}
+
 /** The next fault. */
 export function drawFault(world: World, random: RandomSource, more: MoreFaults): Fault {
   const ms = random.isTrue(0.3) ? random.between(300_000, 700_000) : random.between(1_000, 120_000)

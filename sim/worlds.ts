@@ -1,10 +1,10 @@
 /** The kinds of worlds: who acts in them, what is watched, and which faults only they have. */
-import { forgottenChanges, type MoreFaults, removalOfCompleted, restoredBackup, sharedFaults } from './faults.ts'
+import { forgottenChanges, lostNode, type MoreFaults, removalOfCompleted, restoredBackup, sharedFaults } from './faults.ts'
 import { simulatedOperator } from './people/operator.ts'
 import type { User, UserNeeds } from './people/user.ts'
 import { podsOfFleet, type WatchedPath } from './people/watcher.ts'
 
-export type WorldKind = 'workloads' | 'budgets' | 'controllers' | 'restores'
+export type WorldKind = 'workloads' | 'budgets' | 'controllers' | 'restores' | 'losses'
 
 export type WorldPlan = {
   /** Who acts besides the user. */
@@ -37,6 +37,8 @@ export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
     ...{ others: [], watched: [podsOfFleet], controllers: 1 },
     faults: [restoredBackup, restoredBackup, restoredBackup],
   },
+  /** One node after another is lost for so long that its pods are evicted. Most draws are of these: the others would restore the grace. */
+  losses: { others: [], watched: [podsOfFleet], faults: Array.from({ length: 60 }, () => lostNode), controllers: 1 },
 }
 
 export const worldKinds = Object.keys(worldPlans) as readonly WorldKind[]

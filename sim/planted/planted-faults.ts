@@ -101,6 +101,13 @@ export const plantedFaults: { readonly [name: string]: PlantedFault } = {
     file: 'broker-controller/controllers/pods/taint-eviction-writes.js',
     text: 'removePod({ store, clock }, pod, { change })',
     replacement: 'removePod({ store, clock }, pod, { change, gracePeriodSeconds: 0 })',
-    world: 'workloads',
+    world: 'losses',
+  },
+  'no-hold': {
+    what: 'after a restore controllers do not wait for the checkpoints of nodes',
+    file: 'broker-controller/store/checkpoints/restore-hold.js',
+    text: "    if (!isOpen)\n        return 'none';",
+    replacement: "    if (openMs >= 0)\n        return 'none';",
+    world: 'restores',
   },
 }

@@ -11,14 +11,14 @@ import { type ClaimVolume, VolumeError } from '../../../pods/volumes/volume-stor
 import { inUseElsewhere } from '../../../pods/volumes/wanted-claims.ts'
 import type { CsiPlaced, CsiVolumes } from '../../csi/csi-volumes.ts'
 import type { RemoteFiles } from '../remote/remote-files.ts'
-import { remoteMountOn } from '../remote/remote-mounts.ts'
 import type { ShareMounts } from '../shares/share-mounts.ts'
 import type { DeviceMounts } from './device-mounts.ts'
 import { groupChanges } from './group-changes.ts'
 import { giveToGroup } from './group-ownership.ts'
-import { checkHostPath, checkLocalDevice, checkLocalFolder, checkLocalPath } from './host-files.ts'
+import { checkHostPath, checkLocalDevice, refuseDevice } from './host-files.ts'
 import { type Placed, type PlacedVolumesNeeds, placedVolumes } from './placed-volumes.ts'
 import type { VolumePool } from './pool.ts'
+import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
 import type { VolumePools } from './pools.ts'
 
 export interface ClaimVolumes {
@@ -40,7 +40,8 @@ export interface ClaimVolumes {
   whileUnused<T>(order: NodeVolumeOrder, act: (pool: VolumePool) => Promise<T>): Promise<T>
 }
 
-export type ClaimVolumesNeeds = PlacedVolumesNeeds & {
+export type ClaimVolumesNeeds = Omit<PlacedVolumesNeeds, 'files'> & {
+  readonly files?: PoolFiles
   readonly remote: RemoteFiles
   readonly pools: VolumePools
   readonly shares: ShareMounts
@@ -51,12 +52,12 @@ export type ClaimVolumesNeeds = PlacedVolumesNeeds & {
 }
 
 export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
-  const { remote, pools, shares, devices, csi, patienceMs = 2_000 } = needs
-  const placed = placedVolumes(needs)
+  const { remote, pools, shares, devices, csi, files = poolFilesOfMachine(remote), patienceMs = 2_000 } = needs
+  const placed = placedVolumes({ ...needs, files })
   const inTurn = turnsByKey()
   const changes = groupChanges(patienceMs)
 
-  const check = (record: Placed) => checkPlaced(record, needs)
+  const check = (record: Placed) => checkPlaced(record, { ...needs, files })
 
   /** It exists there. */
   const located = async (podUID: string, volume: ClaimVolume): Promise<CsiPlaced> => {
@@ -67,7 +68,7 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     const { uid, source, path, share, pool, fsType, isBlock, isReadOnly = false } = volume
     if (share !== undefined) return await shares.place(uid, share)
     if (pool !== undefined) return await pools.folder({ ...volume, pool, hasGroup: volume.group !== undefined })
-    if (source === 'local' && !isBlock && (await checkLocalPath(path, remote)) === 'device')
+    if (source === 'local' && !isBlock && (await files.checkLocalPath(path)) === 'device')
       return await devices.place(uid, path, { fsType, isReadOnly })
     await check(volume)
     return path
@@ -80,11 +81,11 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   /** Gives the files to the group of the pod, unless another one came first. Throws VolumeError while that is not done. */
   const owned = async (podUID: string, volume: ClaimVolume, { path, hasGroup }: CsiPlaced): Promise<void> => {
     const { group, groupOnMismatch = false } = volume
-    const files = filesOf(volume, path)
-    changes.refuseForOther(files, podUID)
+    const changed = filesOf(volume, path)
+    changes.refuseForOther(changed, podUID)
     if (group === undefined || hasGroup) return
-    if ((await othersHave(podUID, volume, path)) || (await remoteMountOn(path))) return
-    await changes.give(files, podUID, async (signal) =>
+    if ((await othersHave(podUID, volume, path)) || (await files.remoteType(path))) return
+    await changes.give(changed, podUID, async (signal) =>
       giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
     )
   }
@@ -156,14 +157,17 @@ function filesOf({ source, uid }: ClaimVolume, path: string): string {
   return source === 'local' ? path : uid
 }
 
+type CheckNeeds = Pick<ClaimVolumesNeeds, 'shares' | 'csi' | 'devices' | 'remote'> & { readonly files: PoolFiles }
+
 /** Throws VolumeError where the volume is no longer there. */
-function checkPlaced(
+async function checkPlaced(
   { uid, source, path, type, isBlock }: Placed,
-  { shares, csi, devices, remote }: Pick<ClaimVolumesNeeds, 'shares' | 'csi' | 'devices' | 'remote'>,
+  { shares, csi, devices, remote, files }: CheckNeeds,
 ): Promise<void> {
   if (source === 'share') return shares.check(uid)
   if (source === 'csi') return csi.check(path)
   if (isBlock) return checkLocalDevice(path)
   if (source === 'local' && path === devices.pathOf(uid)) return devices.check(uid)
-  return source === 'local' ? checkLocalFolder(path, remote) : checkHostPath(path, type, remote)
+  if (source === 'local') refuseDevice(path, await files.checkLocalPath(path))
+  else await checkHostPath(path, type, remote)
 }

@@ -1,12 +1,10 @@
 /** VolumeTrash on the pools of this machine. */
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { list, object, text } from '../../../../api/schema.ts'
 import type { Pool } from '../../../../api/storage/pools.ts'
 import { mostTrashed, type NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
-import { replaceFile } from '../../../../daemon/durable-file.ts'
 import { isMissing } from '../../../../daemon/errors.ts'
 import type { PoolReserve } from '../../../pods/volumes/pool-settings.ts'
 import {
@@ -20,6 +18,7 @@ import {
 import { type FilesystemUsage, filesystemUsage } from '../filesystem-usage.ts'
 import { type FolderCounter, folderCounter } from '../folder-usage.ts'
 import { mountableShares } from '../shares/share-mounter.ts'
+import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
 import { poolTrash } from './pool-trash.ts'
 import type { VolumePools } from './pools.ts'
 import { type TrashContents, trashContents } from './trash-contents.ts'
@@ -30,7 +29,10 @@ export type DiskTrashNeeds = {
   /** Refuses while a pod has the volume. */
   readonly discard: (order: NodeVolumeOrder) => Promise<void>
   readonly usage?: FilesystemUsage
-  readonly counter?: FolderCounter
+  readonly counter?: Pick<FolderCounter, 'usage'>
+  readonly files?: PoolFiles
+  /** The kinds of shares that this machine can mount. */
+  readonly shareKinds?: VolumeTrash['shareKinds']
 }
 
 /** A pool that is there. */
@@ -41,6 +43,8 @@ export function diskTrash({
   discard,
   usage = filesystemUsage(),
   counter = folderCounter(),
+  files = poolFilesOfMachine(),
+  shareKinds = mountableShares,
 }: DiskTrashNeeds): VolumeTrash {
   let states: readonly PoolState[] = []
   /** By the id of the pool. */
@@ -71,23 +75,23 @@ export function diskTrash({
   }
   return {
     discard,
-    shareKinds: mountableShares,
+    shareKinds,
     poolStates: () => states,
     async isEmpty() {
       const { present, areAll } = await opened()
-      for (const { pool } of present) if (!(await isUnused(pool))) return false
+      for (const { pool } of present) if (!(await isUnused(pool, files))) return false
       return areAll
     },
     async age(elapsedMs, signal) {
       for (const one of (await opened()).present)
-        await poolTrash(one.pool.path).age(elapsedMs, () => roomOf(one), signal)
+        await poolTrash(one.pool.path, files).age(elapsedMs, () => roomOf(one), signal)
     },
     poolUsage: () =>
       each(async (one) => {
         const { id, path } = one.pool
         const room = await roomOf(one)
         if (room === undefined) return []
-        const inTrash = (await poolTrash(path).list()).length
+        const inTrash = (await poolTrash(path, files).list()).length
         const wasFull = states.some((state) => 'id' in state && state.id === id && state.full === true)
         const full = staysFull(wasFull, room)
         states = states.map((state) => ('id' in state && state.id === id ? withFull(state, full) : state))
@@ -96,7 +100,7 @@ export function diskTrash({
       }),
     async trashed() {
       const all = await each(async ({ pool }) => {
-        const own = contents.get(pool.id) ?? trashContents(counter)
+        const own = contents.get(pool.id) ?? trashContents(counter, files)
         contents.set(pool.id, own)
         return await own.read(pool)
       })
@@ -104,7 +108,7 @@ export function diskTrash({
     },
     async volumeUsage() {
       const all = await each(async ({ pool }) => {
-        const own = counts.get(pool.id) ?? volumeCount(counter)
+        const own = counts.get(pool.id) ?? volumeCount(counter, files)
         counts.set(pool.id, own)
         return await own(pool)
       })
@@ -113,8 +117,9 @@ export function diskTrash({
   }
 }
 
-async function isUnused({ path }: Pool): Promise<boolean> {
-  const [made, thrown] = [await volumeRecords(join(path, '.bramble')).uids(), await poolTrash(path).list()]
+async function isUnused({ path }: Pool, files: PoolFiles): Promise<boolean> {
+  const made = await volumeRecords(join(path, '.bramble'), files).uids()
+  const thrown = await poolTrash(path, files).list()
   return made.length + thrown.length === 0
 }
 
@@ -125,11 +130,11 @@ function withFull({ full: _, ...pool }: Pool, isFull: boolean): Pool {
 /** Counts one volume of a pool at each call, the one that was counted least recently. Gives all that were counted. */
 type VolumeCount = (pool: Pool) => Promise<readonly CountedVolume[]>
 
-function volumeCount(counter: FolderCounter): VolumeCount {
+function volumeCount(counter: Pick<FolderCounter, 'usage'>, files: PoolFiles): VolumeCount {
   /** By uid, in the order in which they were counted. */
   const counted = new Map<string, Omit<CountedVolume, 'uid'>>()
   return async ({ id, path }) => {
-    const records = volumeRecords(join(path, '.bramble'))
+    const records = volumeRecords(join(path, '.bramble'), files)
     const uids = await records.uids()
     for (const uid of counted.keys()) if (!uids.includes(uid)) counted.delete(uid)
     const next = uids.find((uid) => !counted.has(uid)) ?? counted.keys().next().value
@@ -148,11 +153,11 @@ function volumeCount(counter: FolderCounter): VolumeCount {
 const KnownSchema = object({ known: list(text) })
 
 /** In a file of the data directory. */
-export function knownStores(dataDirectory: string): KnownStores {
+export function knownStores(dataDirectory: string, files: PoolFiles = poolFilesOfMachine()): KnownStores {
   const path = join(dataDirectory, 'stores.json')
   return {
     async load() {
-      const found = await readFile(path, 'utf8').catch((error: unknown) => {
+      const found = await files.read(path).catch((error: unknown) => {
         if (isMissing(error)) return undefined
         throw error
       })
@@ -160,6 +165,6 @@ export function knownStores(dataDirectory: string): KnownStores {
       // Damaged: every store is a stranger for a while.
       return saved?.ok ? saved.value.known : []
     },
-    save: (known) => replaceFile(path, `${JSON.stringify({ known })}\n`),
+    save: (known) => files.replace(path, `${JSON.stringify({ known })}\n`),
   }
 }

@@ -76,9 +76,9 @@ export async function checkLocalPath(path: string, remote: RemoteFiles): Promise
   throw new VolumeError(`path ${JSON.stringify(path)} is not a directory, but a ${found}`, { step })
 }
 
-/** As above, where it was a folder before. */
-export async function checkLocalFolder(path: string, remote: RemoteFiles): Promise<void> {
-  if ((await checkLocalPath(path, remote)) === 'directory') return
+/** Throws VolumeError where a local volume that was a folder before is a device now. `kind`: of `checkLocalPath`. */
+export function refuseDevice(path: string, kind: 'directory' | 'device'): void {
+  if (kind === 'directory') return
   const step = 'MountVolume.NewMounter initialization failed'
   throw new VolumeError(`path ${JSON.stringify(path)} is not a directory, but a block special file`, { step })
 }

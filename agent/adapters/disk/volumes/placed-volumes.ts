@@ -1,11 +1,11 @@
 /** Which pod of this machine has which volume: a file for each, in a folder of the pod. */
-import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { bool, list, object, oneOf, optional, text } from '../../../../api/schema.ts'
 import { parseJson } from '../../../../api/text/json.ts'
 import type { KubeletPlace } from '../../../pods/volumes/kubelet-places.ts'
 import type { ClaimVolume } from '../../../pods/volumes/volume-store.ts'
+import type { PoolFiles } from './pool-files.ts'
 
 const RecordSchema = object({
   uid: text,
@@ -26,6 +26,7 @@ export type PlacedVolumesNeeds = {
   readonly folderOf: (podUID: string) => string
   /** Has a folder for each pod, in it `claims`. */
   readonly pods: string
+  readonly files: Pick<PoolFiles, 'read' | 'names' | 'writeAside'>
 }
 
 export interface PlacedVolumes {
@@ -40,9 +41,9 @@ export interface PlacedVolumes {
   othersHave(podUID: string, isIt: (placed: Placed) => boolean): Promise<boolean>
 }
 
-export function placedVolumes({ folderOf, pods }: PlacedVolumesNeeds): PlacedVolumes {
+export function placedVolumes({ folderOf, pods, files }: PlacedVolumesNeeds): PlacedVolumes {
   const read: PlacedVolumes['read'] = async (podUID, name) => {
-    const found = await readFile(join(folderOf(podUID), name), 'utf8').catch(() => undefined)
+    const found = await files.read(join(folderOf(podUID), name)).catch(() => undefined)
     if (found === undefined) return undefined
     const record = decode(RecordSchema, parseJson(found))
     return record.ok ? record.value : undefined
@@ -50,7 +51,7 @@ export function placedVolumes({ folderOf, pods }: PlacedVolumesNeeds): PlacedVol
 
   const of = async (podUID: string): Promise<readonly Placed[]> => {
     const found: Placed[] = []
-    for (const name of await readdir(folderOf(podUID)).catch(() => [])) {
+    for (const name of await files.names(folderOf(podUID)).catch(() => [])) {
       const placed = await read(podUID, name)
       if (placed !== undefined) found.push(placed)
     }
@@ -58,7 +59,7 @@ export function placedVolumes({ folderOf, pods }: PlacedVolumesNeeds): PlacedVol
   }
 
   const podWith = async (isIt: (placed: Placed) => boolean, except = ''): Promise<string | undefined> => {
-    for (const pod of await readdir(pods).catch(() => [])) {
+    for (const pod of await files.names(pods).catch(() => [])) {
       if (pod !== except && (await of(pod)).some(isIt)) return pod
     }
     return undefined
@@ -67,13 +68,8 @@ export function placedVolumes({ folderOf, pods }: PlacedVolumesNeeds): PlacedVol
   return {
     read,
     of,
-    async write(podUID, name, { uid, source, path, type, isBlock, place }) {
-      const folder = folderOf(podUID)
-      await mkdir(folder, { recursive: true, mode: 0o700 })
-      // Names of volumes do not begin with a dot.
-      await writeFile(join(folder, `.${name}`), JSON.stringify({ uid, source, path, type, isBlock, place }))
-      await rename(join(folder, `.${name}`), join(folder, name))
-    },
+    write: (podUID, name, { uid, source, path, type, isBlock, place }) =>
+      files.writeAside(join(folderOf(podUID), name), JSON.stringify({ uid, source, path, type, isBlock, place })),
     podWith: (isIt) => podWith(isIt),
     othersHave: async (podUID, isIt) => (await podWith(isIt, podUID)) !== undefined,
   }

@@ -2,16 +2,14 @@
  * What a pool keeps of moves. At the source, `.bramble/moves/UID.json`: no pod gets the volume. It stays when the data has gone, so that a controller
  * with an older store starts no pod without it. At the target, `.bramble/incoming/UID/MOVE`: the copy, as `data`, and what was received.
  */
-import { lstat, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { type Described, integer, object, optional, text } from '../../../../api/schema.ts'
 import type { CopyResult, NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
-import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
 import { codeOf, isMissing } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
-import { removeFolder } from '../folder-removal.ts'
+import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
 import { safeFileName, volumeRecords } from './volume-records.ts'
 
 const CopySchema = object({ round: integer, files: integer, bytes: integer, digest: text })
@@ -41,31 +39,31 @@ export interface PoolMoves {
 }
 
 /** `path`: of the pool. */
-export function poolMoves(path: string): PoolMoves {
+export function poolMoves(path: string, files: PoolFiles = poolFilesOfMachine()): PoolMoves {
   const own = join(path, '.bramble')
   const [moves, incoming] = [join(own, 'moves'), join(own, 'incoming')]
-  const records = volumeRecords(own)
+  const records = volumeRecords(own, files)
   const heldFile = (uid: string) => join(moves, `${safeFileName(uid)}.json`)
   const folderOf = (uid: string) => join(incoming, safeFileName(uid))
   const copyOf = (uid: string, id: string) => join(folderOf(uid), safeFileName(id))
 
   const held: PoolMoves['held'] = async (uid) => {
-    const found = await readIfThere(heldFile(uid))
+    const found = await readIfThere(heldFile(uid), files)
     if (found === undefined) return undefined
     const decoded = decode(HeldSchema, parseJson(found))
     // Damaged: it was held.
     return decoded.ok ? decoded.value : { id: '' }
   }
-  const saveHeld = (uid: string, value: HeldVolume) => replaceFile(heldFile(uid), `${JSON.stringify(value)}\n`)
+  const saveHeld = (uid: string, value: HeldVolume) => files.replace(heldFile(uid), `${JSON.stringify(value)}\n`)
   const received: PoolMoves['received'] = async (uid, id) => {
-    const found = await readIfThere(join(copyOf(uid, id), 'copy.json'))
+    const found = await readIfThere(join(copyOf(uid, id), 'copy.json'), files)
     const decoded = decode(CopySchema, parseJson(found ?? ''))
     return decoded.ok ? decoded.value : undefined
   }
 
   const removeSnapshots = async (uid: string) => {
-    const own = (await readdir(moves).catch((): string[] => [])).filter((name) => name.startsWith(`${uid}.`))
-    for (const name of own.filter((one) => one.includes('.snapshot'))) await rm(join(moves, name), { force: true })
+    const own = (await files.names(moves).catch((): string[] => [])).filter((name) => name.startsWith(`${uid}.`))
+    for (const name of own.filter((one) => one.includes('.snapshot'))) await files.removeFile(join(moves, name))
   }
 
   return {
@@ -73,7 +71,7 @@ export function poolMoves(path: string): PoolMoves {
     async hold(uid, id) {
       const before = await held(uid)
       if (before?.id === id) return before
-      await makeFolder(moves)
+      await files.makeFolder(moves)
       await saveHeld(uid, { id })
       return { id }
     },
@@ -83,66 +81,70 @@ export function poolMoves(path: string): PoolMoves {
     removeSnapshots,
     async release(uid) {
       await removeSnapshots(uid)
-      await rm(heldFile(uid), { force: true })
-      if ((await lstat(moves).catch(() => undefined)) !== undefined) await syncFolder(moves)
+      await files.removeFile(heldFile(uid))
+      if (await isThere(moves, files)) await files.sync(moves)
     },
     async snapshot(uid, round) {
-      await makeFolder(moves)
+      await files.makeFolder(moves)
       return join(moves, `${safeFileName(uid)}.${round}.snapshot`)
     },
     async incoming(uid, id) {
       const data = join(copyOf(uid, id), 'data')
-      await makeFolder(incoming)
-      await makeFolder(folderOf(uid))
-      for (const name of await readdir(folderOf(uid))) if (name !== id) await removeFolder(join(folderOf(uid), name))
-      await makeFolder(copyOf(uid, id))
-      await mkdir(data, { recursive: true, mode: 0o700 })
+      await files.makeFolder(incoming)
+      await files.makeFolder(folderOf(uid))
+      for (const name of await files.names(folderOf(uid)))
+        if (name !== id) await files.removeFolder(join(folderOf(uid), name))
+      await files.makeFolder(copyOf(uid, id))
+      await files.makeFolder(data)
       return data
     },
     received,
     async saveReceived(uid, id, result) {
       const file = join(copyOf(uid, id), 'copy.json')
-      if (result !== undefined) await replaceFile(file, `${JSON.stringify(result)}\n`)
+      if (result !== undefined) await files.replace(file, `${JSON.stringify(result)}\n`)
       else {
-        await rm(file, { force: true })
-        await syncFolder(copyOf(uid, id))
+        await files.removeFile(file)
+        await files.sync(copyOf(uid, id))
       }
     },
     async keep({ uid, folder, claim = '', claimUID }, id) {
       const [from, to] = [join(copyOf(uid, id), 'data'), join(path, folder)]
       const record = { uid, claim, ...(claimUID !== undefined && { claimUID }), folder }
       const before = await records.read(uid)
-      if (!(await isThere(to))) {
+      if (!(await isThere(to, files))) {
         if (before?.folder === folder) throw new VolumeError(`the folder ${to} was made before and is missing`)
         if ((await received(uid, id)) === undefined) throw new VolumeError(`the copy for ${to} is incomplete`)
-        await rename(from, to)
-        await syncFolder(path)
-      } else if (before?.folder !== folder && ((await received(uid, id)) === undefined || (await isThere(from)))) {
+        await files.rename(from, to)
+        await files.sync(path)
+      } else if (
+        before?.folder !== folder &&
+        ((await received(uid, id)) === undefined || (await isThere(from, files)))
+      ) {
         throw new VolumeError(`${to} is there, and is not the copy`)
       }
       await records.write(record, before)
       // The volume is back where it was moved from once.
-      await rm(heldFile(uid), { force: true })
-      await removeFolder(folderOf(uid))
+      await files.removeFile(heldFile(uid))
+      await files.removeFolder(folderOf(uid))
     },
     async remove(uid) {
-      await removeFolder(folderOf(uid))
-      if (await isThere(incoming)) await syncFolder(incoming)
+      await files.removeFolder(folderOf(uid))
+      if (await isThere(incoming, files)) await files.sync(incoming)
     },
   }
 }
 
-async function isThere(path: string): Promise<boolean> {
-  const found = await lstat(path).catch((error: unknown) => {
+async function isThere(path: string, files: PoolFiles): Promise<boolean> {
+  const found = await files.found(path).catch((error: unknown) => {
     if (isMissing(error)) return undefined
     throw new VolumeError(`${path} cannot be read: ${codeOf(error)}`, { cause: error })
   })
-  if (found !== undefined && !found.isDirectory()) throw new VolumeError(`${path} is not a folder`)
+  if (found !== undefined && !found.isFolder) throw new VolumeError(`${path} is not a folder`)
   return found !== undefined
 }
 
-async function readIfThere(path: string): Promise<string | undefined> {
-  return await readFile(path, 'utf8').catch((error: unknown) => {
+async function readIfThere(path: string, files: PoolFiles): Promise<string | undefined> {
+  return await files.read(path).catch((error: unknown) => {
     if (isMissing(error)) return undefined
     throw new VolumeError(`${path} cannot be read: ${codeOf(error)}`, { cause: error })
   })

@@ -2,18 +2,16 @@
  * The trash of a pool: `.bramble/trash/UID` has the folder of a volume as `data`, and in `volume.json` what it was. A folder gets there by a
  * rename, and by that alone: one step in the same file system.
  */
-import { lstat, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { type Described, integer, object, optional, text } from '../../../../api/schema.ts'
 import { usualTrashSeconds } from '../../../../api/storage/trash-time.ts'
 import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
-import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
 import { codeOf, isMissing } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { nextRemoval, otherVolume, type Room, type VolumeRecord } from '../../../pods/volumes/volume-trash.ts'
-import { removeFolder } from '../folder-removal.ts'
+import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
 import { safeFileName, type VolumeRecords, volumeRecords } from './volume-records.ts'
 
 const DiscardedSchema = object({
@@ -44,22 +42,27 @@ export interface PoolTrash {
 }
 
 /** `path`: of the pool. */
-export function poolTrash(path: string): PoolTrash {
+export function poolTrash(path: string, files: PoolFiles = poolFilesOfMachine()): PoolTrash {
   const own = join(path, '.bramble')
   const folder = join(own, 'trash')
-  const records = volumeRecords(own)
+  const records = volumeRecords(own, files)
   const entryOf = (uid: string) => join(folder, safeFileName(uid))
+  const isThere = (at: string) =>
+    files.found(at).then(
+      () => true,
+      () => false,
+    )
   const saveEntry = (discarded: Discarded) =>
-    replaceFile(join(entryOf(discarded.uid), 'volume.json'), `${JSON.stringify(discarded)}\n`)
+    files.replace(join(entryOf(discarded.uid), 'volume.json'), `${JSON.stringify(discarded)}\n`)
 
   const readEntry = async (uid: string): Promise<Discarded> => {
-    const found = await readFile(join(entryOf(uid), 'volume.json'), 'utf8').catch(() => '')
+    const found = await files.read(join(entryOf(uid), 'volume.json')).catch(() => '')
     const discarded = decode(DiscardedSchema, parseJson(found))
     // Without what it was it is kept as long as the others.
     return discarded.ok ? { ...discarded.value, uid } : { uid, volume: '', folder: '', keptSeconds: 0 }
   }
   const list = async () => {
-    const names = await readdir(folder).catch((error: unknown): string[] => {
+    const names = await files.names(folder).catch((error: unknown): readonly string[] => {
       if (isMissing(error)) return []
       throw error
     })
@@ -70,46 +73,45 @@ export function poolTrash(path: string): PoolTrash {
     const { kind: _, pool: __, ...kept } = order
     const { uid } = order
     const entry = entryOf(uid)
-    await makeFolder(folder)
-    await makeFolder(entry)
+    await files.makeFolder(folder)
+    await files.makeFolder(entry)
     await saveEntry({ ...kept, keptSeconds: 0 })
     try {
-      await rename(from, join(entry, 'data'))
+      await files.rename(from, join(entry, 'data'))
     } catch (error) {
-      const data = await lstat(join(entry, 'data')).catch(() => undefined)
-      if (data === undefined) await rm(entry, { recursive: true, force: true })
+      if (!(await isThere(join(entry, 'data')))) await files.removeFolder(entry)
       // EXDEV, EBUSY: something is mounted there. It is never copied.
       throw new VolumeError(`${from} cannot be moved to the trash of its pool: ${codeOf(error)}`, { cause: error })
     }
-    await syncFolder(path)
-    await syncFolder(entry)
+    await files.sync(path)
+    await files.sync(entry)
   }
 
   return {
     list,
     dataOf: (uid) => join(entryOf(uid), 'data'),
-    has: async (uid) => (await lstat(entryOf(uid)).catch(() => undefined)) !== undefined,
+    has: (uid) => isThere(entryOf(uid)),
     async discard(order) {
       const from = join(path, order.folder)
       const record = await recordOfOrder(records, order)
-      const found = await lstat(from).catch((error: unknown) => {
+      const found = await files.found(from).catch((error: unknown) => {
         if (isMissing(error)) return undefined
         throw new VolumeError(`${from} cannot be read: ${codeOf(error)}`, { cause: error })
       })
       if (found !== undefined) {
-        if (!found.isDirectory()) throw new VolumeError(`${from} is not a folder`)
+        if (!found.isFolder) throw new VolumeError(`${from} is not a folder`)
         if (record !== undefined) await move(order, from)
-        else await removeEmpty(from)
+        else await removeEmpty(from, files)
       }
       if (record !== undefined) await records.remove(record.uid)
     },
     async restore(name) {
       for (const { uid, folder: was } of await list()) {
         const data = join(entryOf(uid), 'data')
-        if (was !== name || (await lstat(data).catch(() => undefined)) === undefined) continue
-        await rename(data, join(path, name))
-        await syncFolder(path)
-        await rm(entryOf(uid), { recursive: true, force: true })
+        if (was !== name || !(await isThere(data))) continue
+        await files.rename(data, join(path, name))
+        await files.sync(path)
+        await files.removeFolder(entryOf(uid))
         return true
       }
       return false
@@ -129,11 +131,11 @@ export function poolTrash(path: string): PoolTrash {
         if (next === undefined) return
         // By another name: a half of it is not restored. What it was goes last.
         const removing = join(entryOf(next), 'removing')
-        await rename(join(entryOf(next), 'data'), removing).catch((error: unknown) => {
+        await files.rename(join(entryOf(next), 'data'), removing).catch((error: unknown) => {
           if (!isMissing(error)) throw error
         })
-        await removeFolder(removing, signal)
-        await rm(entryOf(next), { recursive: true, force: true })
+        await files.removeFolder(removing, signal)
+        await files.removeFolder(entryOf(next))
         entries = entries.filter(({ uid }) => uid !== next)
       }
     },
@@ -141,8 +143,8 @@ export function poolTrash(path: string): PoolTrash {
 }
 
 /** A power cut came between the folder and its record: no pod has had it. */
-async function removeEmpty(folder: string): Promise<void> {
-  await rmdir(folder).catch((cause: unknown) => {
+async function removeEmpty(folder: string, files: PoolFiles): Promise<void> {
+  await files.removeEmptyFolder(folder).catch((cause: unknown) => {
     throw new VolumeError(`${folder} has files, and no record of the pool names its volume`, { cause })
   })
 }

@@ -3,19 +3,16 @@
  * pool was there, a folder without it is a disk that is missing, and gets no volumes. A pool in which no volume was ever made is given up for
  * that of a disk which is mounted there later.
  */
-import { randomUUID } from 'node:crypto'
-import { chmod, lstat, mkdtemp, readdir, readFile, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { bool, type Described, object, optional, text } from '../../../../api/schema.ts'
 import { isPool, type Pool } from '../../../../api/storage/pools.ts'
 import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
-import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
 import { codeOf } from '../../../../daemon/errors.ts'
 import type { PoolReserve } from '../../../pods/volumes/pool-settings.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
-import { remoteMountOn } from '../remote/remote-mounts.ts'
+import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
 import { poolMoves } from './pool-moves.ts'
 import { poolTrash } from './pool-trash.ts'
 import { volumeRecords } from './volume-records.ts'
@@ -68,19 +65,19 @@ export type PoolVolume = {
   readonly hasGroup: boolean
 }
 
-export function volumePool(source: PoolSource): VolumePool {
+export function volumePool(source: PoolSource, files: PoolFiles = poolFilesOfMachine()): VolumePool {
   const { path, memory, name, isDefault, isMade, attach } = source
   const own = join(path, '.bramble')
 
   const open = async (): Promise<Pool> => {
     await attach?.()
-    const remote = await remoteMountOn(path)
-    if (remote !== undefined) throw new VolumeError(`the pool ${path} is on a remote file system (${remote.type})`)
-    const known = await readIdentity(memory)
-    const found = (await readIdentity(join(own, 'pool.json')))?.id
+    const remote = await files.remoteType(path)
+    if (remote !== undefined) throw new VolumeError(`the pool ${path} is on a remote file system (${remote})`)
+    const known = await readIdentity(memory, files)
+    const found = (await readIdentity(join(own, 'pool.json'), files))?.id
     await refuseOther(known, found)
-    if (!isMade && !(await isFolder(path))) throw new VolumeError(`the folder ${path} does not exist`)
-    const id = found ?? (await made(path, own))
+    if (!isMade && !(await isFolder(path, files))) throw new VolumeError(`the folder ${path} does not exist`)
+    const id = found ?? (await made(path, own, files))
     // A pool that was found may have volumes.
     if (known?.id !== id) await remember({ id, ...(found === undefined && { unused: true }) })
     return {
@@ -93,18 +90,18 @@ export function volumePool(source: PoolSource): VolumePool {
   /** Throws VolumeError if another pool, or none, is where the one with volumes was. */
   const refuseOther = async (known: Identity | undefined, found: string | undefined): Promise<void> => {
     if (known === undefined || known.id === found) return
-    const isGivenUp = known.unused === true && (found !== undefined || (await isOtherDisk(path)))
+    const isGivenUp = known.unused === true && (found !== undefined || (await isOtherDisk(path, files)))
     if (isGivenUp) return
     const there = found === undefined ? 'its identity is missing' : `pool ${found} is there`
     throw new VolumeError(`the pool ${known.id} is not at ${path}: ${there}. Mount its disk there`)
   }
   const remember = async (pool: Identity) => {
-    await makeFolder(dirname(memory))
-    await replaceFile(memory, `${JSON.stringify(pool)}\n`)
+    await files.makeFolder(dirname(memory))
+    await files.replace(memory, `${JSON.stringify(pool)}\n`)
   }
   /** Before its first volume is made. */
   const use = async () => {
-    const known = await readIdentity(memory)
+    const known = await readIdentity(memory, files)
     if (known?.unused === true) await remember({ id: known.id })
   }
 
@@ -112,9 +109,9 @@ export function volumePool(source: PoolSource): VolumePool {
     const { id } = await open()
     if (id !== pool) throw new VolumeError(`the pool ${pool} is not on this machine, which has the pool ${id}`)
   }
-  const records = volumeRecords(own)
-  const trash = poolTrash(path)
-  const moves = poolMoves(path)
+  const records = volumeRecords(own, files)
+  const trash = poolTrash(path, files)
+  const moves = poolMoves(path, files)
 
   /** A PersistentVolume that names a folder in the trash takes it back. Throws VolumeError if its data must be somewhere and is not found. */
   const makeOrRestore = async (
@@ -125,14 +122,14 @@ export function volumePool(source: PoolSource): VolumePool {
     await use()
     if (await trash.restore(basename(folder))) return
     if (hasData) throw new VolumeError(`the folder ${folder} is missing, and not in the trash of the pool ${pool}`)
-    await makeVolume(path, folder, hasGroup)
+    await makeVolume(path, folder, { hasGroup, files })
   }
 
   return {
     source,
     open,
     async remembered() {
-      const known = await readIdentity(memory)
+      const known = await readIdentity(memory, files)
       return known && { id: known.id, isUsed: known.unused !== true }
     },
     use,
@@ -144,7 +141,7 @@ export function volumePool(source: PoolSource): VolumePool {
         throw new VolumeError(`its data is being moved to another pool, or was (move ${held.id}, in ${own}/moves)`)
       const before = await records.read(uid)
       const earlier = before === undefined ? await records.ofFolder(basename(folder), uid) : undefined
-      if (!(await isFolder(folder))) {
+      if (!(await isFolder(folder, files))) {
         if (before !== undefined || earlier !== undefined) {
           const missing = `the folder ${folder} was made before and is missing. Its data is not in the pool ${pool}`
           throw new VolumeError(missing)
@@ -167,8 +164,8 @@ export function volumePool(source: PoolSource): VolumePool {
 }
 
 /** undefined: it is not there. Where the disk fails, nothing is created in the place of data. */
-async function readIfThere(path: string): Promise<string | undefined> {
-  return await readFile(path, 'utf8').catch(unlessMissing(path))
+async function readIfThere(path: string, files: PoolFiles): Promise<string | undefined> {
+  return await files.read(path).catch(unlessMissing(path))
 }
 
 function unlessMissing(path: string): (error: unknown) => undefined {
@@ -178,8 +175,8 @@ function unlessMissing(path: string): (error: unknown) => undefined {
   }
 }
 
-async function readIdentity(path: string): Promise<Identity | undefined> {
-  const found = await readIfThere(path)
+async function readIdentity(path: string, files: PoolFiles): Promise<Identity | undefined> {
+  const found = await readIfThere(path, files)
   if (found === undefined) return undefined
   const identity = decode(IdentitySchema, parseJson(found))
   if (!identity.ok || !isPool({ id: identity.value.id, path: '/' }))
@@ -188,34 +185,37 @@ async function readIdentity(path: string): Promise<Identity | undefined> {
 }
 
 /** An empty disk that is mounted there is not a disk that is missing. */
-async function isOtherDisk(path: string): Promise<boolean> {
-  const [there, above] = [await lstat(path).catch(unlessMissing(path)), await lstat(dirname(path))]
+async function isOtherDisk(path: string, files: PoolFiles): Promise<boolean> {
+  const [there, above] = [await files.found(path).catch(unlessMissing(path)), await files.found(dirname(path))]
   return there !== undefined && there.dev !== above.dev
 }
 
 /** A folder with other files is not taken as a pool. A disk that was just formatted has `lost+found`. */
-async function made(path: string, own: string): Promise<string> {
-  await makeFolder(path)
-  const others = (await readdir(path)).filter((name) => name !== 'lost+found' && name !== '.bramble')
+async function made(path: string, own: string, files: PoolFiles): Promise<string> {
+  await files.makeFolder(path)
+  const others = (await files.names(path)).filter((name) => name !== 'lost+found' && name !== '.bramble')
   if (others.length > 0) throw new VolumeError(`${path} has files and no identity of a pool`)
-  await makeFolder(own)
-  const id = randomUUID()
-  await replaceFile(join(own, 'pool.json'), `${JSON.stringify({ id })}\n`)
+  await files.makeFolder(own)
+  const id = files.newID()
+  await files.replace(join(own, 'pool.json'), `${JSON.stringify({ id })}\n`)
   return id
 }
 
 /** Created with its mode, or not at all. Images with a user and without an fsGroup must be able to write. */
-async function makeVolume(pool: string, folder: string, hasGroup: boolean): Promise<void> {
-  const fresh = await mkdtemp(join(pool, '.bramble', 'new-'))
-  await chmod(fresh, hasGroup ? 0o770 : 0o777)
-  await rename(fresh, folder)
-  await syncFolder(pool)
+async function makeVolume(
+  pool: string,
+  folder: string,
+  { hasGroup, files }: { readonly hasGroup: boolean; readonly files: PoolFiles },
+): Promise<void> {
+  const fresh = await files.freshFolder(join(pool, '.bramble'), 'new-', hasGroup ? 0o770 : 0o777)
+  await files.rename(fresh, folder)
+  await files.sync(pool)
 }
 
 /** False: nothing is there. */
-async function isFolder(path: string): Promise<boolean> {
-  const found = await lstat(path).catch(unlessMissing(path))
-  if (found !== undefined && !found.isDirectory()) throw new VolumeError(`${path} is not a folder`)
+async function isFolder(path: string, files: PoolFiles): Promise<boolean> {
+  const found = await files.found(path).catch(unlessMissing(path))
+  if (found !== undefined && !found.isFolder) throw new VolumeError(`${path} is not a folder`)
   return found !== undefined
 }
 

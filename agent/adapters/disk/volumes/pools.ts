@@ -8,6 +8,7 @@ import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { PoolState } from '../../../pods/volumes/volume-trash.ts'
 import { diskAttachment } from './disk-attachment.ts'
 import { type PoolSource, type PoolVolume, type VolumePool, volumePool } from './pool.ts'
+import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
 
 export interface VolumePools {
   /** Opens all, and gives each with its state, always in the same order. */
@@ -29,13 +30,17 @@ export type PoolFolders = {
   readonly memoryDirectory: string
 }
 
-export function volumePools(configured: readonly ConfiguredPool[], folders: PoolFolders): VolumePools {
+export function volumePools(
+  configured: readonly ConfiguredPool[],
+  folders: PoolFolders,
+  files: PoolFiles = poolFilesOfMachine(),
+): VolumePools {
   const sources = configured.map((one) => configuredSource(one, folders))
   const inData = dataPool(folders.dataDirectory)
   const hasData = sources.some(({ path }) => path === inData.path)
-  const pools = sources.map(volumePool)
+  const pools = sources.map((source) => volumePool(source, files))
   // Volumes that were made there before others were configured stay usable.
-  const earlier = hasData ? undefined : volumePool({ ...inData, isDefault: configured.length === 0 })
+  const earlier = hasData ? undefined : volumePool({ ...inData, isDefault: configured.length === 0 }, files)
 
   const all = async (): Promise<readonly VolumePool[]> => {
     const isKept = configured.length === 0 || (await earlier?.remembered().catch(() => undefined))?.isUsed === true

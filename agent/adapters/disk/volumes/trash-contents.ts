@@ -2,6 +2,7 @@
 import { usualTrashSeconds } from '../../../../api/storage/trash-time.ts'
 import { mostTrashed, type TrashedVolume } from '../../../../api/storage/volume-messages.ts'
 import type { FolderCounter } from '../folder-usage.ts'
+import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
 import { poolTrash } from './pool-trash.ts'
 
 export interface TrashContents {
@@ -9,12 +10,15 @@ export interface TrashContents {
   read(pool: { readonly id: string; readonly path: string }): Promise<readonly TrashedVolume[]>
 }
 
-export function trashContents(counter: Pick<FolderCounter, 'usage'>): TrashContents {
+export function trashContents(
+  counter: Pick<FolderCounter, 'usage'>,
+  files: PoolFiles = poolFilesOfMachine(),
+): TrashContents {
   /** By the uid of the volume. */
   const sizes = new Map<string, number>()
   return {
     async read({ id, path }) {
-      const trash = poolTrash(path)
+      const trash = poolTrash(path, files)
       const entries = [...(await trash.list())].sort(
         (a, b) => a.keptSeconds - b.keptSeconds || (a.uid < b.uid ? -1 : 1),
       )

@@ -1,14 +1,13 @@
 /** Which volumes were made in a pool, and for which claims: a file for each, beside the identity of the pool. */
-import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { decode } from '../../../../api/decode.ts'
 import { object, optional, text } from '../../../../api/schema.ts'
 import { parseJson } from '../../../../api/text/json.ts'
-import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
 import { codeOf } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { VolumeRecord } from '../../../pods/volumes/volume-trash.ts'
+import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
 
 const VolumeRecordSchema = object({ uid: text, claim: text, claimUID: optional(text), folder: optional(text) })
 
@@ -27,11 +26,11 @@ export interface VolumeRecords {
 }
 
 /** `own`: the folder of the pool that has its identity. */
-export function volumeRecords(own: string): VolumeRecords {
+export function volumeRecords(own: string, files: PoolFiles = poolFilesOfMachine()): VolumeRecords {
   const folder = join(own, 'volumes')
   const fileOf = (uid: string) => join(folder, `${safeFileName(uid)}.json`)
   const uids = async () => {
-    const names = await readdir(folder).catch((error: unknown): string[] => {
+    const names = await files.names(folder).catch((error: unknown): string[] => {
       if (codeOf(error) === 'ENOENT') return []
       throw error
     })
@@ -42,7 +41,7 @@ export function volumeRecords(own: string): VolumeRecords {
     async ofFolder(name, exceptUID) {
       for (const uid of await uids()) {
         if (uid === exceptUID) continue
-        const text = await readFile(join(folder, `${uid}.json`), 'utf8').catch(() => '')
+        const text = await files.read(join(folder, `${uid}.json`)).catch(() => '')
         const record = decode(VolumeRecordSchema, parseJson(text))
         if (record.ok && record.value.uid === uid && record.value.folder === name) return record.value
       }
@@ -50,7 +49,7 @@ export function volumeRecords(own: string): VolumeRecords {
     },
     async read(uid) {
       const path = fileOf(uid)
-      const found = await readFile(path, 'utf8').catch((error: unknown) => {
+      const found = await files.read(path).catch((error: unknown) => {
         if (codeOf(error) === 'ENOENT') return undefined
         throw new VolumeError(`${path} cannot be read: ${codeOf(error)}`, { cause: error })
       })
@@ -61,12 +60,12 @@ export function volumeRecords(own: string): VolumeRecords {
     },
     async write(record, before) {
       if (isDeepStrictEqual(record, before)) return
-      await makeFolder(folder)
-      await replaceFile(fileOf(record.uid), `${JSON.stringify(record)}\n`)
+      await files.makeFolder(folder)
+      await files.replace(fileOf(record.uid), `${JSON.stringify(record)}\n`)
     },
     async remove(uid) {
-      await rm(fileOf(uid), { force: true })
-      await syncFolder(folder).catch(() => undefined)
+      await files.removeFile(fileOf(uid))
+      await files.sync(folder).catch(() => undefined)
     },
   }
 }
