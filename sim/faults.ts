@@ -4,6 +4,7 @@ import { image } from './people/workloads.ts'
 import type { Story } from './story/story.ts'
 import type { RandomSource } from './world/random-source.ts'
 import type { SimulatedNetwork } from './world/simulated-network.ts'
+import type { StoreContents } from './world/store-file.ts'
 import type { Process, SingleController, World, WorldController, WorldNode } from './world/world.ts'
 
 export type Fault = {
@@ -50,23 +51,54 @@ export function removalOfCompleted({ nodes }: World, _ms: number, random: Random
  * controller at first: its checkpoint is late.
  */
 export function restoredBackup(world: World, _ms: number, random: RandomSource): Fault {
-  const { single, time } = world
   const [ageMs, awayMs] = [random.between(10_000, 900_000), random.between(1_000, 60_000)]
-  const late = partition(world, random.pick(world.nodes), 'both', random.between(1_000, 540_000))
+  const node = random.pick(world.nodes)
+  return restoreFault(world, { ageMs, awayMs, lateMs: random.between(1_000, 540_000) }, () => node)
+}
+
+/** The same, and the node that is late runs a pod of a StatefulSet that the backup does not have, where there is one. */
+export function lateRestore(world: World, _ms: number, random: RandomSource): Fault {
+  const [ageMs, awayMs] = [random.between(60_000, 600_000), random.between(1_000, 60_000)]
+  const drawn = random.pick(world.nodes)
+  return restoreFault(world, { ageMs, awayMs, lateMs: random.between(60_000, 540_000) }, ({ rows }) => {
+    const isKept = (podUID: string) => rows.some(({ resource, body }) => resource === 'pods' && body.includes(podUID))
+    return world.nodes.find((node) => instancesOn(node).some(({ podUID }) => !isKept(podUID))) ?? drawn
+  })
+}
+
+type RestoreTimes = { readonly ageMs: number; readonly awayMs: number; readonly lateMs: number }
+
+/** `lateNode`: the one that does not reach the new controller at first. */
+function restoreFault(
+  world: World,
+  { ageMs, awayMs, lateMs }: RestoreTimes,
+  lateNode: (backup: StoreContents) => WorldNode,
+): Fault {
+  const { single, time } = world
+  let late: Fault | undefined
   return {
-    ...{ kind: 'a backup is made, which later replaces the store', target: 'backup', ms: ageMs + late.ms },
+    ...{ kind: 'a backup is made, which later replaces the store', target: 'backup', ms: ageMs + lateMs },
     begin() {
       const backup = single?.file.contents()
       time.after(ageMs, () => {
         if (single === undefined || backup === undefined) return
+        late = partition(world, lateNode(backup), 'both', lateMs)
         late.begin()
         single.powerCut()
+        world.recordHealth()
         single.file.restore(backup, time.beganMs + time.nowMs)
         time.after(awayMs, single.powerOn)
       })
     },
-    end: late.end,
+    end: () => late?.end(),
   }
+}
+
+/** The pods of StatefulSets whose containers run on it. */
+function instancesOn({ engine }: WorldNode) {
+  return engine.containers
+    .filter(({ state, identity }) => state === 'running' && /^(db|vault)-\d+$/.test(identity.podName))
+    .map(({ identity }) => identity)
 }
 
 /**
@@ -74,12 +106,34 @@ export function restoredBackup(world: World, _ms: number, random: RandomSource):
  * nodes at a time: where all are lost, nothing is evicted.
  */
 export function lostNode(world: World, _ms: number, random: RandomSource): Fault {
-  const node = random.pick(world.nodes)
   const ms = random.between(400_000, 900_000)
-  const { begin, end } = random.isTrue(0.5)
-    ? partition(world, node, 'both', ms)
-    : { begin: () => node.agent.end('killed'), end: node.agent.start }
-  return { kind: `${node.name} is lost, and its containers run on`, target: 'one node', ms, begin, end }
+  const isCut = random.isTrue(0.5)
+  let lost: Pick<Fault, 'begin' | 'end'> | undefined
+  return {
+    ...{ kind: isCut ? 'a node is cut off for long' : 'an agent is away for long', target: 'one node', ms },
+    draw() {
+      const ofInstances = world.nodes.filter((one) => instancesOn(one).length > 0)
+      const node = random.pick(ofInstances.length > 0 ? ofInstances : world.nodes)
+      lost = isCut
+        ? partition(world, node, 'both', ms)
+        : { begin: () => node.agent.end('killed'), end: node.agent.start }
+    },
+    begin: () => lost?.begin(),
+    end: () => lost?.end(),
+  }
+}
+
+/** The system of a machine is installed again under its name; the disk of its pool is kept. */
+export function reinstalledNode({ nodes }: World, _ms: number, random: RandomSource): Fault {
+  const node = random.pick(nodes)
+  return {
+    ...{ kind: 'the machine is installed again', target: node.name, ms: random.between(60_000, 600_000) },
+    begin() {
+      node.powerCut()
+      node.reinstall()
+    },
+    end: node.powerOn,
+  }
 }
 
 /** The next fault. */

@@ -4,6 +4,7 @@ import { runFaults } from './faults.ts'
 import { acrossRestores } from './invariants/across-restores.ts'
 import { answeredIsStored } from './invariants/answered-is-stored.ts'
 import { budgetsHold } from './invariants/budgets-hold.ts'
+import { claimDataStays } from './invariants/claim-data-stays.ts'
 import { completedStaysCompleted } from './invariants/completed-stays-completed.ts'
 import { deletedStaysDeleted } from './invariants/deleted-stays-deleted.ts'
 import { endProblems, type StoredThing } from './invariants/end-state.ts'
@@ -11,6 +12,7 @@ import { evictionsAreLimited } from './invariants/evictions-are-limited.ts'
 import { healthyIsNotEvicted } from './invariants/healthy-is-not-evicted.ts'
 import { type Invariant, type Judge, judgeOf } from './invariants/invariant.ts'
 import { leaderWrites } from './invariants/leader-writes.ts'
+import { oneMachineWrites } from './invariants/one-machine-writes.ts'
 import { onePodOfAName } from './invariants/one-pod-of-a-name.ts'
 import { programsRun } from './invariants/programs-run.ts'
 import { readsAreCurrent } from './invariants/reads-are-current.ts'
@@ -92,7 +94,14 @@ async function simulated(settings: Required<SimulationSettings>): Promise<Simula
   }
   const story = openStory(time, [...rules.map(({ judge }) => judge), counter.judge, countRestores], shown)
   const machines = usualMachines(nodes)
-  const world = openWorld({ time, random: random.fork(), story, machines, controllers: plan.controllers })
+  const world = openWorld({
+    time,
+    random: random.fork(),
+    story,
+    machines,
+    controllers: plan.controllers,
+    hasVolumes: plan.hasVolumes === true,
+  })
   const placeOf = (machine: string) => ({ life: beginLife({ time, random: random.fork().next }), machine })
   const place = placeOf('user')
   const user = simulatedUser({ place, api: world.api, random: random.fork(), story })
@@ -116,7 +125,7 @@ async function simulated(settings: Required<SimulationSettings>): Promise<Simula
   const failing = time.passed(calmMs).then(() => runFaults(world, faultSource, story, faultSettings))
   const over = async () => {
     await Promise.all([acting, ...actingToo, failing])
-    if (restores > 0) await user.repeat?.()
+    if (restores > 0) for (const person of [user, ...others]) await person.repeat?.()
     isOver = true
   }
   void over()
@@ -142,7 +151,7 @@ function openRules() {
     ruleOf(programsRun),
     ruleOf(acrossRestores(answeredIsStored)),
     ruleOf(acrossRestores(watchIsWhole)),
-    ruleOf(onePodOfAName((pod) => /^db-\d+$/.test(pod))),
+    ruleOf(onePodOfAName((pod) => /^(db|vault)-\d+$/.test(pod))),
     ruleOf(completedStaysCompleted((pod) => pod.startsWith('sums'))),
     ruleOf(healthyIsNotEvicted),
     ruleOf(evictionsAreLimited),
@@ -151,6 +160,8 @@ function openRules() {
     ruleOf(budgetsHold(guardedPods)),
     ruleOf(secretsStay),
     ruleOf(leaderWrites),
+    ruleOf(claimDataStays),
+    ruleOf(oneMachineWrites),
   ]
 }
 

@@ -1,10 +1,20 @@
 /** The kinds of worlds: who acts in them, what is watched, and which faults only they have. */
-import { forgottenChanges, lostNode, type MoreFaults, removalOfCompleted, restoredBackup, sharedFaults } from './faults.ts'
+import {
+  forgottenChanges,
+  lateRestore,
+  lostNode,
+  type MoreFaults,
+  reinstalledNode,
+  removalOfCompleted,
+  restoredBackup,
+  sharedFaults,
+} from './faults.ts'
+import { simulatedKeeper } from './people/keeper.ts'
 import { simulatedOperator } from './people/operator.ts'
 import type { User, UserNeeds } from './people/user.ts'
 import { podsOfFleet, type WatchedPath } from './people/watcher.ts'
 
-export type WorldKind = 'workloads' | 'budgets' | 'controllers' | 'restores' | 'losses'
+export type WorldKind = 'workloads' | 'budgets' | 'controllers' | 'restores' | 'losses' | 'claims' | 'shared-claims'
 
 export type WorldPlan = {
   /** Who acts besides the user. */
@@ -12,6 +22,8 @@ export type WorldPlan = {
   readonly watched: readonly WatchedPath[]
   readonly faults: MoreFaults
   readonly controllers: number
+  /** Machines keep the data of claims. */
+  readonly hasVolumes?: boolean
 }
 
 export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
@@ -37,8 +49,24 @@ export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
     ...{ others: [], watched: [podsOfFleet], controllers: 1 },
     faults: [restoredBackup, restoredBackup, restoredBackup],
   },
-  /** One node after another is lost for so long that its pods are evicted. Most draws are of these: the others would restore the grace. */
-  losses: { others: [], watched: [podsOfFleet], faults: Array.from({ length: 60 }, () => lostNode), controllers: 1 },
+  /**
+   * One node after another is lost for so long that its pods are evicted, or while the store is replaced by a backup. Most draws are of these: the
+   * others would give nodes a new grace period.
+   */
+  losses: {
+    ...{ others: [], watched: [podsOfFleet], controllers: 1 },
+    faults: [...Array.from({ length: 40 }, () => lostNode), ...Array.from({ length: 40 }, () => lateRestore)],
+  },
+  /** A second person has workloads with claims, and deletes and undeletes them. Machines are installed again, and the store is restored. */
+  claims: {
+    ...{ others: [simulatedKeeper], watched: [podsOfFleet], controllers: 1, hasVolumes: true },
+    faults: [lostNode, reinstalledNode, reinstalledNode, restoredBackup, restoredBackup],
+  },
+  /** The same with two controllers. */
+  'shared-claims': {
+    ...{ others: [simulatedKeeper], watched: [podsOfFleet], controllers: 2, hasVolumes: true },
+    faults: [lostNode, reinstalledNode, ...sharedFaults],
+  },
 }
 
 export const worldKinds = Object.keys(worldPlans) as readonly WorldKind[]

@@ -1,7 +1,9 @@
 /**
  * A container that has completed does not run again, where its pod does not restart it. Its end is in the engine until a person removes it, and
- * in the checkpoint of the agent: where the agent has had no time to save it, it is lost with the container.
+ * in the checkpoint of the agent: where the agent has had no time to save it, it is lost with the container. Both are lost where the system of the
+ * machine is installed again.
  */
+import type { TimedFact } from '../story/facts.ts'
 import { type Invariant, withEntry, withoutEntry } from './invariant.ts'
 
 type Completed = {
@@ -34,11 +36,8 @@ export function completedStaysCompleted(ends: (pod: string) => boolean): Invaria
           : withoutEntry(savesSinceMs, node)
         return { state: { endedMs, savesSinceMs: next } }
       }
-      if (fact.kind === 'fault' && endsContainers(fact.what)) {
-        const node = fact.target.replace('Docker of ', '')
-        const left = [...endedMs].filter(([, end]) => end.node !== node || fact.atMs - end.atMs > togetherMs)
-        return { state: { endedMs: new Map(left), savesSinceMs } }
-      }
+      if (fact.kind === 'reinstalled' || fact.kind === 'fault')
+        return { state: { endedMs: endsAfter(endedMs, fact), savesSinceMs } }
       if (fact.kind !== 'ended' && fact.kind !== 'started' && fact.kind !== 'forgotten') return { state }
       const key = `${fact.podUID}/${fact.container}`
       if (fact.kind === 'ended')
@@ -54,6 +53,17 @@ export function completedStaysCompleted(ends: (pod: string) => boolean): Invaria
       return { state, violation: `${fact.container} of ${fact.pod} (${fact.podUID}) starts again on ${fact.node}` }
     },
   }
+}
+
+/** A fault may take ends with it. */
+function endsAfter(
+  endedMs: Completed['endedMs'],
+  fact: Extract<TimedFact, { kind: 'reinstalled' | 'fault' }>,
+): Completed['endedMs'] {
+  if (fact.kind === 'reinstalled') return new Map([...endedMs].filter(([, { node }]) => node !== fact.node))
+  if (!endsContainers(fact.what)) return endedMs
+  const node = fact.target.replace('Docker of ', '')
+  return new Map([...endedMs].filter(([, end]) => end.node !== node || fact.atMs - end.atMs > togetherMs))
 }
 
 function endsContainers(fault: string): boolean {

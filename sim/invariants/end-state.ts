@@ -40,6 +40,9 @@ export function endProblems({ wanted, stored, machines, isRestored = false }: En
     ...['deployments', 'statefulsets', 'jobs'].flatMap((resource) => unwanted(resource, wanted, stored(resource))),
     ...(stored('nodes') as readonly (Node & StoredThing)[]).flatMap(nodeProblems),
     ...pods.flatMap(podProblems),
+    ...['persistentvolumeclaims', 'persistentvolumes'].flatMap((resource) =>
+      leavingProblems(resource, stored(resource)),
+    ),
     ...machines.flatMap((machine) => machineProblems(machine, pods)),
   ]
 }
@@ -83,6 +86,12 @@ function nodeProblems({ metadata, spec, status }: Node & StoredThing): readonly 
     ...(ready === 'True' ? [] : [`node ${metadata.name}: Ready is ${ready}`]),
     ...(spec?.taints ?? []).map(({ key }) => `node ${metadata.name} has the taint ${key}`),
   ]
+}
+
+function leavingProblems(resource: string, present: readonly StoredThing[]): readonly string[] {
+  return present
+    .filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
+    .map(({ metadata }) => `${resource} ${metadata.name} is being deleted`)
 }
 
 function podProblems({ metadata, spec, status }: Pod & StoredThing): readonly string[] {

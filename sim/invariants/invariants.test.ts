@@ -3,12 +3,14 @@ import { secretManifest } from '../people/secrets.ts'
 import type { Fact } from '../story/facts.ts'
 import { answeredIsStored } from './answered-is-stored.ts'
 import { budgetsHold } from './budgets-hold.ts'
+import { claimDataStays } from './claim-data-stays.ts'
 import { completedStaysCompleted } from './completed-stays-completed.ts'
 import { deletedStaysDeleted } from './deleted-stays-deleted.ts'
 import { evictionsAreLimited } from './evictions-are-limited.ts'
 import { healthyIsNotEvicted } from './healthy-is-not-evicted.ts'
 import { type Invariant, judgeOf } from './invariant.ts'
 import { leaderWrites } from './leader-writes.ts'
+import { oneMachineWrites } from './one-machine-writes.ts'
 import { onePodOfAName } from './one-pod-of-a-name.ts'
 import { programsRun } from './programs-run.ts'
 import { readsAreCurrent } from './reads-are-current.ts'
@@ -225,4 +227,50 @@ test('a write of a controller is found that does not lead by the store', async (
   t.same(violationsOf(leaderWrites, wrote(undefined)), [
     'only the leader writes: a writes pods web while no controller leads',
   ])
+})
+
+const used = (node: string, podUID: string, data: string, claimUID: string) => ({
+  ...({ kind: 'used', claim: 'default/data', claimUID, data, ...container(node, podUID) } as const),
+})
+
+test('the data of a claim goes to the trash when a person has deleted its last claim, and is never gone', async (t) => {
+  const place = (where: 'volume' | 'trash' | 'gone') =>
+    ({ kind: 'data', node: 'node-1', data: 'd', place: where }) as const
+  const asked = (claimUID: string) => ({ kind: 'asked', claimUID }) as const
+  const first = [place('volume'), used('node-1', 'a', 'd', 'one')]
+  t.same(violationsOf(claimDataStays, ...first, asked('one'), place('trash')), [])
+  t.same(violationsOf(claimDataStays, ...first, asked('other'), place('trash')), [
+    'no data of a claim goes that was not asked for: d on node-1 goes to the trash, and its claim one was not deleted',
+  ])
+  const undeleted = [...first, asked('one'), place('trash'), place('volume'), used('node-1', 'b', 'd', 'two')]
+  t.same(violationsOf(claimDataStays, ...undeleted, place('trash')).length, 1, 'another claim has it now')
+  t.same(violationsOf(claimDataStays, ...first, asked('one'), place('gone')).length, 1)
+})
+
+test('two machines with one claim are found, and not two pods of one machine, nor a pod that was forced away', async (t) => {
+  const one = used('node-1', 'a', 'd', 'one')
+  t.same(violationsOf(oneMachineWrites, one, used('node-2', 'b', 'e', 'one')), [
+    'two machines never write one ReadWriteOnce claim: default/data (one) is written by db-0 on node-2 and by db-0 on node-1',
+  ])
+  t.same(violationsOf(oneMachineWrites, one, used('node-1', 'b', 'd', 'one')), [])
+  t.same(violationsOf(oneMachineWrites, one, used('node-2', 'b', 'e', 'two')), [])
+  const end = { kind: 'ended', exitCode: 0, ...container('node-1', 'a') } as const
+  t.same(violationsOf(oneMachineWrites, one, end, used('node-2', 'b', 'e', 'one')), [])
+  const forced = { kind: 'forced', podUID: 'a' } as const
+  t.same(violationsOf(oneMachineWrites, one, forced, used('node-2', 'b', 'e', 'one')), [])
+})
+
+test('a pod that a person has forced out of the way may run beside the next one of its name', async (t) => {
+  const invariant = onePodOfAName((pod) => pod.startsWith('db'))
+  const forced = { kind: 'forced', podUID: 'a' } as const
+  const first = { kind: 'started', ...container('node-1', 'a') } as const
+  t.same(violationsOf(invariant, first, forced, { kind: 'started', ...container('node-2', 'b') }), [])
+})
+
+test('an end is lost when the machine is installed again', async (t) => {
+  const invariant = completedStaysCompleted((pod) => pod.startsWith('sums'))
+  const start = { kind: 'started', ...container('node-1', 'a', 'sums-x') } as const
+  const end = { kind: 'ended', exitCode: 0, ...container('node-1', 'a', 'sums-x') } as const
+  t.same(violationsOf(invariant, start, end, { kind: 'reinstalled', node: 'node-1' }, start), [])
+  t.same(violationsOf(invariant, start, end, { kind: 'reinstalled', node: 'node-2' }, start).length, 1)
 })

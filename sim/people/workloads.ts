@@ -44,6 +44,46 @@ export function statefulSet(name: string, replicas: number): Workload {
   return { path: '/apis/apps/v1/namespaces/default/statefulsets', resource: 'statefulsets', name, manifest }
 }
 
+const claimsPath = '/api/v1/namespaces/default/persistentvolumeclaims'
+
+/** Of the class `local-path`, which is the default one. */
+export function claim(name: string) {
+  const manifest = {
+    ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name, namespace: 'default' } },
+    spec: claimSpec,
+  }
+  return { path: claimsPath, resource: 'persistentvolumeclaims', name, manifest }
+}
+
+const claimSpec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
+const volumeMounts = [{ name: 'data', mountPath: '/data' }]
+
+/** One pod, which is stopped before another one takes its place. */
+export function withClaim(name: string, claimName: string): Workload {
+  const { manifest, ...workload } = deployment(name, 1)
+  const { spec, ...pod } = template(name, serving)
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName } }]
+  const containers = spec.containers.map((container) => ({ ...container, volumeMounts }))
+  const withVolume = { ...pod, spec: { ...spec, containers, volumes } }
+  return {
+    ...workload,
+    manifest: { ...manifest, spec: { ...manifest.spec, strategy: { type: 'Recreate' }, template: withVolume } },
+  }
+}
+
+/** Each pod has a claim `data-NAME-NUMBER`. */
+export function statefulSetWithClaims(name: string, replicas: number): Workload {
+  const { manifest, ...workload } = statefulSet(name, replicas)
+  const { spec, ...pod } = template(name, serving)
+  const containers = spec.containers.map((container) => ({ ...container, volumeMounts }))
+  const volumeClaimTemplates = [{ metadata: { name: 'data' }, spec: claimSpec }]
+  const withVolume = { ...pod, spec: { ...spec, containers } }
+  return {
+    ...workload,
+    manifest: { ...manifest, spec: { ...manifest.spec, template: withVolume, volumeClaimTemplates } },
+  }
+}
+
 /** A Deployment whose containers get a value of the Secret, and its files. */
 export function withSecret(name: string, replicas: number, secret: string): Workload {
   const env = [{ name: 'TOKEN', valueFrom: { secretKeyRef: { name: secret, key: 'token' } } }]

@@ -108,6 +108,20 @@ export const plantedFaults: { readonly [name: string]: PlantedFault } = {
     file: 'broker-controller/store/checkpoints/restore-hold.js',
     text: "    if (!isOpen)\n        return 'none';",
     replacement: "    if (openMs >= 0)\n        return 'none';",
-    world: 'restores',
+    world: 'losses',
+  },
+  'deleted-claims': {
+    what: 'the claims of a StatefulSet go when it shrinks, against its policy',
+    file: 'broker-controller/apiserver/kinds/workloads/stateful-set.js',
+    text: "whenScaled: whenScaled || 'Retain'",
+    replacement: "whenScaled: whenScaled || 'Delete'",
+    world: 'claims',
+  },
+  'emptied-trash': {
+    what: 'what is in the trash of a pool is removed at once',
+    file: 'agent/pods/volumes/volume-trash.js',
+    text: 'keptMs >= keepMs',
+    replacement: 'keptMs >= 0',
+    world: 'claims',
   },
 }

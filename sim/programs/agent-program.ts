@@ -12,6 +12,7 @@ import { nodeEvents } from '../../agent/node/status/node-event.ts'
 import { runtimeHealth } from '../../agent/node/status/runtime-health.ts'
 import { defaultPodManagerSettings, podManager } from '../../agent/pods/pod-manager.ts'
 import type { VolumeOrders } from '../../agent/pods/volumes/volume-orders.ts'
+import type { VolumeStore } from '../../agent/pods/volumes/volume-store.ts'
 import type { ContainerRuntime } from '../../agent/runtime/runtime.ts'
 import type { FakeHost } from '../../agent/testing/fake-host.ts'
 import type { fakeVolumes } from '../../agent/testing/fake-volumes.ts'
@@ -29,6 +30,7 @@ import { simulatedPoolOrders } from '../world/simulated-pools.ts'
 import type { ProgramPlace } from '../world/wire.ts'
 import { type ApiServers, nodeApi } from './api-transport.ts'
 import { simulatedCheckpoint } from './simulated-checkpoint.ts'
+import { type SimulatedVolumes, type SimulatedVolumesNeeds, simulatedVolumes } from './simulated-volumes.ts'
 
 export type AgentProgramNeeds = {
   readonly place: ProgramPlace
@@ -42,6 +44,8 @@ export type AgentProgramNeeds = {
   readonly disk: MachineDisk
   /** Volumes of the pods, which the disk keeps. */
   readonly volumes: ReturnType<typeof fakeVolumes>
+  /** undefined: the data of claims is not kept. */
+  readonly claims: Pick<SimulatedVolumesNeeds, 'files' | 'placed'> | undefined
   readonly api: ApiServers
   readonly brokers: BrokerServers
   readonly random: () => number
@@ -70,7 +74,10 @@ export async function runSimulatedAgent(needs: AgentProgramNeeds): Promise<void>
     },
   )
   const event = nodeEvents({ controlPlane, clock }, nodeName)
-  const pods = podsOf(needs, board, controlPlane)
+  const { claims } = needs
+  const { pools, storageBytes } = needs.shape
+  const kept = claims && simulatedVolumes({ ...claims, life, others: needs.volumes, capacityBytes: storageBytes })
+  const pods = podsOf({ ...needs, volumes: kept?.store ?? needs.volumes }, board, controlPlane)
   const write = writeEnds(board)
   const shared = { board, write, configuration, nodeName, controlPlane, event, clock, random, log }
   const status = assembleNodeStatus({
@@ -85,12 +92,12 @@ export async function runSimulatedAgent(needs: AgentProgramNeeds): Promise<void>
   const usage = { podUsage: async () => [], podReadings: async () => [], podDiskUsage: async () => [] }
   const containers = { runtime, usage, signals: needs.host, containerList: undefined as never }
   const pressure = assemblePressure({ ...shared, counters: agentCounters(), containers, pods, clockFor: () => clock })
-  const { pools, storageBytes } = needs.shape
   const orders =
-    pools.length === 0
+    kept?.orders({ ...shared, writes: write('pools') }) ??
+    (pools.length === 0
       ? undefined
-      : simulatedPoolOrders({ ...shared, writes: write('pools'), pools, capacityBytes: storageBytes })
-  const { listener, loops } = membershipOf(needs, { board, pods, controlPlane, status, orders })
+      : simulatedPoolOrders({ ...shared, writes: write('pools'), pools, capacityBytes: storageBytes }))
+  const { listener, loops } = membershipOf(needs, { board, pods, controlPlane, status, orders, kept })
   const connect = {
     name: 'control-plane',
     run: (signal: AbortSignal) => controlPlane.run({ ...listener, connected: status.update }, signal),
@@ -115,8 +122,10 @@ function inventoryOf({ cpus, memoryBytes, storageBytes, architecture, hardware }
 type Board = ReturnType<typeof agentBoard>
 type Plane = ReturnType<typeof mqttControlPlane>
 
+type PodNeeds = Omit<AgentProgramNeeds, 'volumes'> & { readonly volumes: VolumeStore }
+
 function podsOf(
-  { place, shape, address, runtime, disk, volumes, api, random, log }: AgentProgramNeeds,
+  { place, shape, address, runtime, disk, volumes, api, random, log }: PodNeeds,
   board: Board,
   controlPlane: Plane,
 ) {
@@ -154,16 +163,18 @@ type MembershipOf = {
   readonly status: ReturnType<typeof assembleNodeStatus>
   /** undefined: the machine has no pools. */
   readonly orders: VolumeOrders | undefined
+  readonly kept: SimulatedVolumes | undefined
 }
 
 /** The part of the agent's membership that has no certificates. */
 function membershipOf(
   { place, shape, api: servers, random, log }: AgentProgramNeeds,
-  { board, pods, controlPlane, status, orders }: MembershipOf,
+  { board, pods, controlPlane, status, orders, kept }: MembershipOf,
 ) {
   const { machine: nodeName, life } = place
   const { clock } = life
   const api = nodeApi(place, servers)
+  const poolsOf = async () => board.pools.get() ?? (await kept?.pools()) ?? []
   const registering = registration({
     ...{ api, clock, log },
     facts: async () => ({
@@ -173,7 +184,10 @@ function membershipOf(
       annotations: {
         [referencesAnnotation]: 'true',
         ...(orders !== undefined && {
-          ...{ [mountsClaimsAnnotation]: 'true', [poolsAnnotation]: JSON.stringify(shape.pools) },
+          ...{
+            [mountsClaimsAnnotation]: 'true',
+            [poolsAnnotation]: JSON.stringify(kept === undefined ? shape.pools : await poolsOf()),
+          },
         }),
       },
     }),

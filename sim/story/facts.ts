@@ -16,6 +16,21 @@ export type ContainerName = {
 export type Fact =
   | ({ readonly kind: 'started' } & ContainerName)
   | ({ readonly kind: 'ended'; readonly exitCode: number } & ContainerName)
+  /** It has the volume of a claim, whose data has this name. */
+  | ({
+      readonly kind: 'used'
+      readonly claim: string
+      readonly claimUID: string
+      readonly data: string
+    } & ContainerName)
+  /** Where the data of a claim is now. */
+  | { readonly kind: 'data'; readonly node: string; readonly data: string; readonly place: 'volume' | 'trash' | 'gone' }
+  /** A person asks that the claim and its data are deleted. */
+  | { readonly kind: 'asked'; readonly claimUID: string }
+  /** A person deletes the pod without waiting for its node. */
+  | { readonly kind: 'forced'; readonly podUID: string }
+  /** The system of the machine is installed again: only its volumes are left. */
+  | { readonly kind: 'reinstalled'; readonly node: string }
   /** A person has removed it from Docker. */
   | ({ readonly kind: 'forgotten' } & ContainerName)
   /** One of several controllers changed it in the store, while this one was the leader by the store. */

@@ -83,6 +83,8 @@ function factText(fact: Fact): [machine: string, text: string] | undefined {
       return ['controller', `pod ${fact.pod} is evicted from ${fact.node}`]
     case 'answered':
       return ['user', `the write of ${fact.resource} ${fact.name} was answered with version ${fact.version}`]
+    case 'data':
+      return [fact.node, `the data ${fact.data}: ${fact.place}`]
     case 'fault':
       return [fact.target, `FAULT ${fact.number}: ${fact.what}, for ${fact.seconds} s`]
     case 'crashed':

@@ -13,6 +13,9 @@ export interface MachineDisk {
   powerCut(): void
   /** Writes neither fail nor take long. */
   readonly isWell: boolean
+  readonly isFull: boolean
+  /** Writes take so many times as long. */
+  readonly slowness: number
   /** Writes fail from now on. */
   fill(isFull: boolean): void
   /** Writes take this many times as long. */
@@ -40,6 +43,12 @@ export function machineDisk(time: SimulatedTime, random: RandomSource): MachineD
     texts: () => [...new Map([...files, ...unsynced]).values()],
     get isWell() {
       return !isFull && factor === 1
+    },
+    get isFull() {
+      return isFull
+    },
+    get slowness() {
+      return factor
     },
     fill(next) {
       isFull = next

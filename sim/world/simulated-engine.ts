@@ -24,6 +24,8 @@ export interface SimulatedEngine {
   losePulls(): void
   /** A person removes one of its containers, running or not. */
   forget(id: string): void
+  /** It has no containers and no images any more. Images can be pulled. */
+  loseAll(): void
   /** `keepsContainers`: as with live-restore. */
   die(keepsContainers: boolean): void
   start(): void
@@ -107,6 +109,11 @@ export function simulatedEngine({
       const { identity } = engine.containers.find((one) => one.id === id) ?? {}
       if (identity?.kind === 'container') record({ kind: 'forgotten', ...nameOf(node, id, identity) })
       engine.lose(id)
+      observe()
+    },
+    loseAll() {
+      for (const { id } of engine.containers) engine.lose(id)
+      engine.images.clear()
       observe()
     },
     die(keepsContainers) {

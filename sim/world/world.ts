@@ -1,4 +1,6 @@
 /** A fleet in one process: the machine of the controller, nodes with Docker, and the network between them. */
+
+import type { ClaimVolume } from '../../agent/pods/volumes/volume-store.ts'
 import { type FakeHost, fakeHost } from '../../agent/testing/fake-host.ts'
 import { fakeVolumes } from '../../agent/testing/fake-volumes.ts'
 import { storyOf } from '../../daemon/log.ts'
@@ -8,9 +10,11 @@ import { runSimulatedAgent } from '../programs/agent-program.ts'
 import type { ApiServers } from '../programs/api-transport.ts'
 import { runSimulatedController } from '../programs/controller-program.ts'
 import { isStartedAgain, runSharedController } from '../programs/shared-controller.ts'
+import type { ContainerName, Fact } from '../story/facts.ts'
 import type { Story } from '../story/story.ts'
 import { beginLife, type LifeEnd, type ProgramLife } from './life.ts'
 import { type MachineDisk, machineDisk } from './machine-disk.ts'
+import { agentFolders, type MachineFiles, machineFiles, type VolumeData } from './machine-files.ts'
 import type { MachineShape } from './machine-shape.ts'
 import type { RandomSource } from './random-source.ts'
 import { anyOf, servers } from './servers.ts'
@@ -34,6 +38,8 @@ export interface WorldNode {
   isWell(): boolean
   powerCut(): void
   powerOn(): void
+  /** Its system is lost while it has no power; only the volumes of claims are left. */
+  reinstall(): void
 }
 
 /** A program that its service manager starts again. */
@@ -87,6 +93,8 @@ export type WorldNeeds = {
   readonly contents?: StoreContents
   /** More than one share a store in etcd. */
   readonly controllers: number
+  /** Machines keep the data of claims. */
+  readonly hasVolumes?: boolean
 }
 
 export function openWorld(needs: WorldNeeds): World {
@@ -97,7 +105,8 @@ export function openWorld(needs: WorldNeeds): World {
   const isReady = (machine: string) => !network.isCut(machine, etcdMachine) && !network.isCut(etcdMachine, machine)
   const openServers = <T>() =>
     several > 1 ? anyOf(servers<T>(network), 'controller', machines, isReady) : servers<T>(network)
-  const parts: Parts = { time, network, story, programs: needs.programs, api: openServers(), brokers: openServers() }
+  const { programs, hasVolumes = false } = needs
+  const parts: Parts = { time, network, story, programs, hasVolumes, api: openServers(), brokers: openServers() }
   const { api } = parts
   const controllerRandom = random.fork()
   const single = several > 1 ? undefined : worldController(parts, controllerRandom, needs.contents)
@@ -134,6 +143,7 @@ type Parts = {
   readonly api: ApiServers
   readonly brokers: BrokerServers
   readonly programs: SimulatedPrograms | undefined
+  readonly hasVolumes: boolean
 }
 
 /** `run` rejects where the program ends by itself. */
@@ -249,7 +259,10 @@ function worldNode(parts: Parts, shape: MachineShape, index: number, random: Ran
   const { time, network, story, programs } = parts
   const { name } = shape
   const hasPower = () => network.isUp(name)
-  const { record } = story
+  const record = (fact: Fact) => {
+    story.record(fact)
+    if (fact.kind === 'started') claims?.use(fact)
+  }
   const engine = simulatedEngine({ node: name, time, random: random.fork(), record, hasPower, programs })
   const disk = machineDisk(time, random.fork())
   const host = fakeHost()
@@ -259,6 +272,7 @@ function worldNode(parts: Parts, shape: MachineShape, index: number, random: Ran
   let boots = 1
   let startedBoot = 0
   const jitter = random.fork()
+  const claims = parts.hasVolumes ? claimsOfMachine(name, { ...parts, random: random.fork(), disk }) : undefined
   const agent = processOf(name, parts, jitter, async (life) => {
     const rebooted = startedBoot !== 0 && startedBoot !== boots
     startedBoot = boots
@@ -272,6 +286,7 @@ function worldNode(parts: Parts, shape: MachineShape, index: number, random: Ran
         runtime: engine.seenBy(life),
         disk,
         volumes,
+        claims,
         random: jitter.next,
         log: story.log(name),
       },
@@ -293,6 +308,14 @@ function worldNode(parts: Parts, shape: MachineShape, index: number, random: Ran
       agent.end('power')
       engine.powerCut()
       disk.powerCut()
+      claims?.files.powerCut()
+    },
+    reinstall() {
+      engine.loseAll()
+      disk.keepOnly('', new Set())
+      for (const key of volumes.placed.keys()) void volumes.remove(key.split('/')[0] ?? '')
+      claims?.files.loseAllBut(`${agentFolders.dataDirectory}/volumes`)
+      story.record({ kind: 'reinstalled', node: name })
     },
     powerOn() {
       if (network.isUp(name)) return
@@ -300,6 +323,36 @@ function worldNode(parts: Parts, shape: MachineShape, index: number, random: Ran
       network.setUp(name, true)
       engine.start()
       agent.start()
+    },
+  }
+}
+
+/** The claims of a machine's pods, and their data. */
+export interface MachineClaims {
+  readonly files: MachineFiles
+  placed(podUID: string, volume: ClaimVolume, folder: string): void
+}
+
+type MachineClaimsNeeds = Pick<Parts, 'time' | 'story'> & { readonly random: RandomSource; readonly disk: MachineDisk }
+
+/** Each container writes to the volumes of its pod when it starts. */
+function claimsOfMachine(node: string, { story, ...needs }: MachineClaimsNeeds) {
+  const moved: (change: VolumeData) => void = (change) => story.record({ kind: 'data', node, ...change })
+  const files = machineFiles({ ...needs, moved })
+  /** By the uid of the pod, and the folder. */
+  const placed = new Map<string, Map<string, ClaimVolume>>()
+  let serial = 0
+  return {
+    files,
+    placed(podUID: string, volume: ClaimVolume, folder: string) {
+      placed.set(podUID, (placed.get(podUID) ?? new Map()).set(folder, volume))
+    },
+    use(container: ContainerName) {
+      for (const [folder, { uid, claim, claimUID = uid }] of placed.get(container.podUID) ?? []) {
+        const data = files.write(folder, `${claim}/${claimUID}/${node}-${++serial}`)
+        if (data === undefined) story.violated(`a container of ${container.pod} starts without the folder ${folder}`)
+        else story.record({ ...container, kind: 'used', claim, claimUID, data })
+      }
     },
   }
 }
