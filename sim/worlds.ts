@@ -14,7 +14,15 @@ import { simulatedOperator } from './people/operator.ts'
 import type { User, UserNeeds } from './people/user.ts'
 import { podsOfFleet, type WatchedPath } from './people/watcher.ts'
 
-export type WorldKind = 'workloads' | 'budgets' | 'controllers' | 'restores' | 'losses' | 'claims' | 'shared-claims'
+export type WorldKind =
+  | 'workloads'
+  | 'budgets'
+  | 'controllers'
+  | 'restores'
+  | 'losses'
+  | 'late-nodes'
+  | 'claims'
+  | 'shared-claims'
 
 export type WorldPlan = {
   /** Who acts besides the user. */
@@ -49,13 +57,12 @@ export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
     ...{ others: [], watched: [podsOfFleet], controllers: 1 },
     faults: [restoredBackup, restoredBackup, restoredBackup],
   },
-  /**
-   * One node after another is lost for so long that its pods are evicted, or while the store is replaced by a backup. Most draws are of these: the
-   * others would give nodes a new grace period.
-   */
-  losses: {
+  /** One node after another is lost for so long that its pods are evicted. Most draws are of these: others would give a new grace period. */
+  losses: { others: [], watched: [podsOfFleet], faults: Array.from({ length: 60 }, () => lostNode), controllers: 1 },
+  /** A backup replaces the store while a node is cut off that runs newer pods. Most draws are of these. */
+  'late-nodes': {
     ...{ others: [], watched: [podsOfFleet], controllers: 1 },
-    faults: [...Array.from({ length: 40 }, () => lostNode), ...Array.from({ length: 40 }, () => lateRestore)],
+    faults: Array.from({ length: 60 }, () => lateRestore),
   },
   /** A second person has workloads with claims, and deletes and undeletes them. Machines are installed again, and the store is restored. */
   claims: {
@@ -71,9 +78,11 @@ export const worldPlans: { readonly [kind in WorldKind]: WorldPlan } = {
 
 export const worldKinds = Object.keys(worldPlans) as readonly WorldKind[]
 
+const drawnKinds: readonly WorldKind[] = ['workloads', 'budgets', 'controllers', 'restores']
+
 /** The world of a seed, where no other one is asked for. */
 export function worldOf(seed: number): WorldKind {
-  return worldKinds[seed % worldKinds.length] ?? 'workloads'
+  return drawnKinds[seed % drawnKinds.length] ?? 'workloads'
 }
 
 export function isWorldKind(text: string): text is WorldKind {

@@ -1,59 +1,22 @@
 /** A person whose workloads have claims: deletes pods and claims, makes them again, and takes data back from the trash. */
-import type { FleetTrash, FleetVolumes } from '../../api/storage/fleet-volumes.ts'
-import type { PersistentVolumeClaim } from '../../api/storage/persistent-volume-claim.ts'
-import { undeletion } from '../../broker-controller/commands/volumes/restored-volume.ts'
-import { personalRequests } from './requests.ts'
+import type { FleetVolumes } from '../../api/storage/fleet-volumes.ts'
+import { claimActs } from './claim-acts.ts'
+import { personalRequests, type Requests } from './requests.ts'
 import type { User, UserNeeds } from './user.ts'
 import { claim, statefulSetWithClaims, type Workload, withClaim } from './workloads.ts'
 
-const core = '/api/v1/namespaces/default'
-const claimPath = (name: string) => `${core}/persistentvolumeclaims/${name}`
 const name = 'vault'
 const most = 3
 
 export function simulatedKeeper({ random, ...needs }: UserNeeds): User {
-  const { api, answered, written, create, remove } = personalRequests(needs)
-  const { story, place } = needs
-  const wanted = new Map<string, Workload>()
-  const removed = new Map<string, Workload>()
-  const removedClaims = new Set<string>()
+  const requests = personalRequests(needs)
+  const { api, answered, written, create, remove } = requests
+  const { removeClaimNow, removeAgain, undelete, deletePod } = claimActs(requests, needs)
+  const { place } = needs
+  const { wanted, removed, apply, takeAway } = workloadsOf(requests)
   let ledger = 0
 
-  const keyOf = ({ resource, name: own }: Pick<Workload, 'resource' | 'name'>) => `${resource}/${own}`
-  const apply = async (workload: Workload) => {
-    wanted.set(keyOf(workload), workload)
-    removed.delete(keyOf(workload))
-    await create(workload, workload.manifest)
-  }
-  const takeAway = async (workload: Workload) => {
-    wanted.delete(keyOf(workload))
-    removed.set(keyOf(workload), workload)
-    await remove(workload)
-  }
-  const presentClaim = async (of: string): Promise<PersistentVolumeClaim | undefined> => {
-    const { status, body } = await answered(`read claim ${of}`, () => api.get(claimPath(of)))
-    return status === 200 ? (body as PersistentVolumeClaim) : undefined
-  }
-  const removePods = async (app: string) => {
-    const path = `${core}/pods?labelSelector=app%3D${app}`
-    await answered(`delete pods of ${app}`, () => api.delete(path, undefined, {}))
-  }
-  /** This one, and no later one of its name. As kubectl it waits until the claim is gone; after a restore a pod may have it that no workload has. */
-  const removeClaim = async (of: string, uid: string) => {
-    removedClaims.add(uid)
-    story.record({ kind: 'asked', claimUID: uid })
-    const options = { propagationPolicy: 'Background', preconditions: { uid } }
-    await answered(`delete claim ${of} (${uid})`, () => api.delete(claimPath(of), undefined, options))
-    for (let looks = 1; (await presentClaim(of))?.metadata.uid === uid; looks++) {
-      await place.life.clock.sleep(5_000)
-      if (looks % 12 === 0) await removePods(of)
-    }
-  }
-  const removeClaimNow = async (of: string) => {
-    const uid = (await presentClaim(of))?.metadata.uid
-    if (uid !== undefined) await removeClaim(of, uid)
-  }
-
+  const somePod = () => `${name}-${random.between(0, most - 1)}`
   const vault = () => wanted.get(`statefulsets/${name}`)
   const replicasOf = (workload: Workload | undefined) => Number(workload?.manifest.spec['replicas'] ?? 0)
   const scale = async (replicas: number) => {
@@ -69,29 +32,6 @@ export function simulatedKeeper({ random, ...needs }: UserNeeds): User {
     await create(own, own.manifest)
     await apply(ledgerOf(ledger))
   }
-  const deletePod = async (isForced: boolean) => {
-    const path = `${core}/pods/${name}-${random.between(0, most - 1)}`
-    const { status, body } = await answered(`read ${path}`, () => api.get(path))
-    const uid = (body as PersistentVolumeClaim).metadata?.uid
-    if (status !== 200 || uid === undefined) return
-    if (isForced) story.record({ kind: 'forced', podUID: uid })
-    const options = { preconditions: { uid }, ...(isForced && { gracePeriodSeconds: 0 }) }
-    const what = `delete ${path} ${isForced ? 'with force' : ''}`
-    await answered(what, () => api.delete(path, undefined, options))
-  }
-
-  /** As `bramble-controller volumes undelete`. */
-  const undelete = async ({ uid, claim: of = '', ...entry }: FleetTrash) => {
-    const own = of.slice(of.indexOf('/') + 1)
-    const present = await presentClaim(own)
-    const classOf = () => ({ metadata: { name: 'local-path' }, provisioner: '', reclaimPolicy: 'Delete' }) as never
-    const forClaim = { namespace: 'default', name: own, present, size: undefined, classOf }
-    const plan = undeletion({ uid, claim: of, ...entry }, forClaim)
-    if ('problem' in plan) return story.note(place.machine, `not undeleted: ${plan.problem}`)
-    await answered(`undelete ${uid} for ${of}`, () => api.post('/api/v1/persistentvolumes', plan.volume))
-    if (plan.claim !== undefined)
-      await answered(`make claim ${own}`, () => api.post(`${core}/persistentvolumeclaims`, plan.claim))
-  }
   const undeleteSome = async () => {
     const { status, body } = await answered('read the trash', () => api.get('/fleet/volumes'))
     const { trash = [] } = status === 200 ? (body as FleetVolumes) : {}
@@ -106,8 +46,8 @@ export function simulatedKeeper({ random, ...needs }: UserNeeds): User {
   const actions: readonly (() => Promise<void>)[] = [
     () => scale(random.between(0, most)),
     () => scale(random.between(0, most)),
-    () => deletePod(false),
-    () => deletePod(true),
+    () => deletePod(somePod(), false),
+    () => deletePod(somePod(), true),
     // The claims of a StatefulSet stay when it shrinks, and when it is deleted.
     async () => {
       const replicas = replicasOf(vault())
@@ -140,16 +80,6 @@ export function simulatedKeeper({ random, ...needs }: UserNeeds): User {
     undeleteSome,
   ]
 
-  /** A claim that was deleted came back with a backup; a pod that uses it goes, and gets another one. */
-  const removeAgain = async (of: string) => {
-    const uid = (await presentClaim(of))?.metadata.uid
-    if (uid === undefined || !removedClaims.has(uid)) return
-    const [, pod] = /^data-(.*)$/.exec(of) ?? []
-    const removing = removeClaim(of, uid)
-    if (pod !== undefined) await answered(`delete pod ${pod}`, () => api.delete(`${core}/pods/${pod}`))
-    await removing
-  }
-
   return {
     wanted,
     async begin() {
@@ -166,6 +96,28 @@ export function simulatedKeeper({ random, ...needs }: UserNeeds): User {
       if (own === undefined) return
       await create(own, own.manifest)
       await scale(replicasOf(own))
+    },
+  }
+}
+
+const keyOf = ({ resource, name: own }: Pick<Workload, 'resource' | 'name'>) => `${resource}/${own}`
+
+/** What the person wants to be there, and has taken away. */
+function workloadsOf({ create, remove }: Requests) {
+  const wanted = new Map<string, Workload>()
+  const removed = new Map<string, Workload>()
+  return {
+    wanted,
+    removed,
+    async apply(workload: Workload) {
+      wanted.set(keyOf(workload), workload)
+      removed.delete(keyOf(workload))
+      await create(workload, workload.manifest)
+    },
+    async takeAway(workload: Workload) {
+      wanted.delete(keyOf(workload))
+      removed.set(keyOf(workload), workload)
+      await remove(workload)
     },
   }
 }

@@ -46,7 +46,7 @@ export function statefulSet(name: string, replicas: number): Workload {
 
 const claimsPath = '/api/v1/namespaces/default/persistentvolumeclaims'
 
-/** Of the class `local-path`, which is the default one. */
+/** It gets the default class, `local-path`. */
 export function claim(name: string) {
   const manifest = {
     ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name, namespace: 'default' } },

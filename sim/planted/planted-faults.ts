@@ -108,7 +108,7 @@ export const plantedFaults: { readonly [name: string]: PlantedFault } = {
     file: 'broker-controller/store/checkpoints/restore-hold.js',
     text: "    if (!isOpen)\n        return 'none';",
     replacement: "    if (openMs >= 0)\n        return 'none';",
-    world: 'losses',
+    world: 'late-nodes',
   },
   'deleted-claims': {
     what: 'the claims of a StatefulSet go when it shrinks, against its policy',

@@ -1,4 +1,5 @@
 /** The agent of a machine of the world: its loops over simulated Docker, disk and network. */
+import { isDeepStrictEqual } from 'node:util'
 import { mqttControlPlane } from '../../agent/adapters/mqtt/mqtt-control-plane.ts'
 import { agentBoard, writeEnds } from '../../agent/assembly/board.ts'
 import { assembleNodeStatus } from '../../agent/assembly/node-status.ts'
@@ -19,7 +20,7 @@ import type { fakeVolumes } from '../../agent/testing/fake-volumes.ts'
 import { agentCounters } from '../../agent/usage/agent-counters.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
 import { mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
-import { poolsAnnotation } from '../../api/storage/pools.ts'
+import { type Pool, poolsAnnotation } from '../../api/storage/pools.ts'
 import { firstValue } from '../../daemon/cell.ts'
 import type { Log } from '../../daemon/log.ts'
 import { runLoops } from '../../daemon/run.ts'
@@ -174,7 +175,11 @@ function membershipOf(
   const { machine: nodeName, life } = place
   const { clock } = life
   const api = nodeApi(place, servers)
-  const poolsOf = async () => board.pools.get() ?? (await kept?.pools()) ?? []
+  let registeredPools: readonly Pool[] | undefined
+  const poolsOf = async () => {
+    registeredPools = board.pools.get() ?? (await kept?.pools()) ?? []
+    return registeredPools
+  }
   const registering = registration({
     ...{ api, clock, log },
     facts: async () => ({
@@ -193,6 +198,9 @@ function membershipOf(
     }),
     status: () => firstValue(board.nodeStatus),
     registered: () => status.report(),
+  })
+  board.pools.onChange((found) => {
+    if (registeredPools !== undefined && !isDeepStrictEqual(registeredPools, found)) registering.again()
   })
   const reporter = checkpointReporter({
     ...{ api, nodeName, remembered: pods.lastDesired, clock, random, log },

@@ -3,6 +3,7 @@ import { noCsiVolumes } from '../../agent/adapters/csi/csi-volumes.ts'
 import { remoteFiles } from '../../agent/adapters/disk/remote/remote-files.ts'
 import { shareMounts } from '../../agent/adapters/disk/shares/share-mounts.ts'
 import { claimVolumes } from '../../agent/adapters/disk/volumes/claim-volumes.ts'
+import { deviceMounts } from '../../agent/adapters/disk/volumes/device-mounts.ts'
 import { diskTrash, knownStores } from '../../agent/adapters/disk/volumes/disk-trash.ts'
 import { volumePools } from '../../agent/adapters/disk/volumes/pools.ts'
 import { type VolumeOrdersNeeds, volumeOrders } from '../../agent/pods/volumes/volume-orders.ts'
@@ -10,11 +11,11 @@ import type { ClaimVolume, VolumeStore } from '../../agent/pods/volumes/volume-s
 import type { FakeVolumes } from '../../agent/testing/fake-volumes.ts'
 import type { Pool } from '../../api/storage/pools.ts'
 import type { ProgramLife } from '../world/life.ts'
-import { agentFolders, type MachineFiles } from '../world/machine-files.ts'
+import { agentFolders, type VolumeDisk } from '../world/volume-disk.ts'
 
 export type SimulatedVolumesNeeds = {
   readonly life: ProgramLife
-  readonly files: MachineFiles
+  readonly files: VolumeDisk
   /** For volumes that are not of claims. */
   readonly others: FakeVolumes
   readonly capacityBytes: number

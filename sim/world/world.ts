@@ -14,7 +14,6 @@ import type { ContainerName, Fact } from '../story/facts.ts'
 import type { Story } from '../story/story.ts'
 import { beginLife, type LifeEnd, type ProgramLife } from './life.ts'
 import { type MachineDisk, machineDisk } from './machine-disk.ts'
-import { agentFolders, type MachineFiles, machineFiles, type VolumeData } from './machine-files.ts'
 import type { MachineShape } from './machine-shape.ts'
 import type { RandomSource } from './random-source.ts'
 import { anyOf, servers } from './servers.ts'
@@ -24,6 +23,7 @@ import { type SimulatedNetwork, simulatedNetwork } from './simulated-network.ts'
 import type { SimulatedPrograms } from './simulated-programs.ts'
 import type { SimulatedTime } from './simulated-time.ts'
 import { type StoreContents, type StoreFile, storeFile } from './store-file.ts'
+import { agentFolders, type VolumeData, type VolumeDisk, volumeDisk } from './volume-disk.ts'
 
 export interface WorldNode {
   readonly name: string
@@ -329,7 +329,7 @@ function worldNode(parts: Parts, shape: MachineShape, index: number, random: Ran
 
 /** The claims of a machine's pods, and their data. */
 export interface MachineClaims {
-  readonly files: MachineFiles
+  readonly files: VolumeDisk
   placed(podUID: string, volume: ClaimVolume, folder: string): void
 }
 
@@ -338,7 +338,7 @@ type MachineClaimsNeeds = Pick<Parts, 'time' | 'story'> & { readonly random: Ran
 /** Each container writes to the volumes of its pod when it starts. */
 function claimsOfMachine(node: string, { story, ...needs }: MachineClaimsNeeds) {
   const moved: (change: VolumeData) => void = (change) => story.record({ kind: 'data', node, ...change })
-  const files = machineFiles({ ...needs, moved })
+  const files = volumeDisk({ ...needs, moved })
   /** By the uid of the pod, and the folder. */
   const placed = new Map<string, Map<string, ClaimVolume>>()
   let serial = 0

@@ -14,9 +14,9 @@ import { checkLocalPath } from './host-files.ts'
 /** Each call rejects with the error of the system, which has its code: ENOENT where nothing is there. */
 export interface PoolFiles {
   read(path: string): Promise<string>
-  /** Of what is in the folder. */
+  /** The names of what is in the folder. */
   names(path: string): Promise<readonly string[]>
-  /** Of the thing itself: a link is not followed. `dev`: the file system that it is on. */
+  /** About the thing itself: a link is not followed. `dev`: the file system that it is on. */
   found(path: string): Promise<{ readonly isFolder: boolean; readonly dev: number }>
   /** In its folder, with the old content or the new, also after a power cut. */
   replace(path: string, text: string): Promise<void>

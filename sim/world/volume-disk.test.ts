@@ -1,8 +1,8 @@
 import { test } from 'tap'
 import { beginLife } from './life.ts'
-import { agentFolders, machineFiles, type VolumeData } from './machine-files.ts'
 import { randomSource } from './random-source.ts'
 import { simulatedTime } from './simulated-time.ts'
+import { agentFolders, type VolumeData, volumeDisk } from './volume-disk.ts'
 
 const pool = `${agentFolders.dataDirectory}/volumes`
 
@@ -10,7 +10,7 @@ function opened(seed = 1) {
   const time = simulatedTime()
   const changes: VolumeData[] = []
   const disk = { isFull: false, slowness: 1 }
-  const files = machineFiles({ time, random: randomSource(seed), disk, moved: (change) => void changes.push(change) })
+  const files = volumeDisk({ time, random: randomSource(seed), disk, moved: (change) => void changes.push(change) })
   const life = beginLife({ time, random: () => 0 })
   /** Until it is done. */
   const done = async <T>(work: Promise<T>): Promise<T> => {

@@ -14,7 +14,7 @@ import type { SimulatedTime } from './simulated-time.ts'
 /** Where the data of a volume is, and whose it was when it was written first. */
 export type VolumeData = { readonly data: string; readonly place: 'volume' | 'trash' | 'gone' }
 
-export interface MachineFiles {
+export interface VolumeDisk {
   /** As the agent with this life uses it. */
   seenBy(life: ProgramLife): PoolFiles
   /** What a container writes and flushes in this folder; undefined: the folder is not there. Data that is there stays. */
@@ -24,7 +24,7 @@ export interface MachineFiles {
   loseAllBut(path: string): void
 }
 
-export type MachineFilesNeeds = {
+export type VolumeDiskNeeds = {
   readonly time: SimulatedTime
   readonly random: RandomSource
   readonly disk: Pick<MachineDisk, 'isFull' | 'slowness'>
@@ -41,7 +41,7 @@ const dataFile = '/data-of-the-volume'
 const inMemory = '/run/'
 export const agentFolders = { dataDirectory: '/var/lib/bramble/agent', memoryDirectory: '/run/bramble/agent' }
 
-export function machineFiles({ time, random, disk, moved }: MachineFilesNeeds): MachineFiles {
+export function volumeDisk({ time, random, disk, moved }: VolumeDiskNeeds): VolumeDisk {
   const first: Tree = withFolders(withFolders(new Map(), agentFolders.dataDirectory), agentFolders.memoryDirectory)
   let tree = first
   let durable = first
@@ -69,71 +69,10 @@ export function machineFiles({ time, random, disk, moved }: MachineFilesNeeds): 
     await passed()
   }
 
-  /** Each call takes time, and is not made any more when the program has ended meanwhile. */
-  const calls = (life: ProgramLife): PoolFiles => ({
-    ...reading(() => tree),
-    async replace(path, text) {
-      requireFolder(tree, dirname(path))
-      await written(path)
-      if (!life.isAlive) return
-      change(new Map(tree).set(path, text))
-      await passed()
-      if (life.isAlive) sync()
-    },
-    async writeAside(path, text) {
-      await passed()
-      if (life.isAlive) change(withFolders(tree, dirname(path)).set(path, text))
-    },
-    async makeFolder(path) {
-      if (tree.has(path)) return
-      requireFolder(tree, dirname(path))
-      await written(path)
-      if (!life.isAlive) return
-      change(new Map(tree).set(path, undefined))
-      sync()
-    },
-    async freshFolder(folder, prefix, _mode) {
-      requireFolder(tree, folder)
-      await written(folder)
-      const path = `${folder}/${prefix}${uuidOf(random.next)}`
-      if (life.isAlive) change(new Map(tree).set(path, undefined))
-      return path
-    },
-    async rename(from, to) {
-      await passed()
-      if (!tree.has(from)) throw systemError('ENOENT', 'no such file or directory', from)
-      requireFolder(tree, dirname(to))
-      if (namesIn(tree, to).length > 0) throw systemError('ENOTEMPTY', 'directory not empty', to)
-      if (life.isAlive) change(renamed(tree, from, to))
-    },
-    async sync(folder) {
-      requireFolder(tree, folder)
-      await passed()
-      if (life.isAlive) sync()
-    },
-    async removeFile(path) {
-      await passed()
-      if (life.isAlive && tree.has(path)) change(without(tree, path))
-    },
-    async removeEmptyFolder(path) {
-      if (namesIn(tree, path).length > 0) throw systemError('ENOTEMPTY', 'directory not empty', path)
-      await passed()
-      if (life.isAlive) change(without(tree, path))
-    },
-    async removeFolder(path) {
-      await passed()
-      if (life.isAlive && tree.has(path)) change(without(tree, path))
-    },
-    remoteType: async () => undefined,
-    async checkLocalPath(path) {
-      if (!tree.has(path)) throw new VolumeError(`path ${JSON.stringify(path)} does not exist`)
-      return 'directory'
-    },
-    newID: () => uuidOf(random.next),
-  })
+  const journal: Journal = { tree: () => tree, change, sync, passed, written, newID: () => uuidOf(random.next) }
 
   return {
-    seenBy: (life) => withinLife(calls(life), life),
+    seenBy: (life) => withinLife(callsOf(life, journal), life),
     write(folder, data) {
       if (!tree.has(folder)) return undefined
       const found = tree.get(`${folder}${dataFile}`)
@@ -156,6 +95,83 @@ export function machineFiles({ time, random, disk, moved }: MachineFilesNeeds): 
       sync()
       look()
     },
+  }
+}
+
+/** The file system as it is now, and how it changes. */
+type Journal = {
+  readonly tree: () => Tree
+  readonly change: (next: Tree) => void
+  /** All changes so far stay. */
+  readonly sync: () => void
+  readonly passed: () => Promise<void>
+  /** Rejects where the disk is full. */
+  readonly written: (path: string) => Promise<void>
+  readonly newID: () => string
+}
+
+/** Each call takes time, and is not made any more when the program has ended meanwhile. */
+function callsOf(life: ProgramLife, { tree, change, sync, passed, written, newID }: Journal): PoolFiles {
+  return {
+    ...reading(tree),
+    async replace(path, text) {
+      requireFolder(tree(), dirname(path))
+      await written(path)
+      if (!life.isAlive) return
+      change(new Map(tree()).set(path, text))
+      await passed()
+      if (life.isAlive) sync()
+    },
+    async writeAside(path, text) {
+      await passed()
+      if (life.isAlive) change(withFolders(tree(), dirname(path)).set(path, text))
+    },
+    async makeFolder(path) {
+      if (tree().has(path)) return
+      requireFolder(tree(), dirname(path))
+      await written(path)
+      if (!life.isAlive) return
+      change(new Map(tree()).set(path, undefined))
+      sync()
+    },
+    async freshFolder(folder, prefix, _mode) {
+      requireFolder(tree(), folder)
+      await written(folder)
+      const path = `${folder}/${prefix}${newID()}`
+      if (life.isAlive) change(new Map(tree()).set(path, undefined))
+      return path
+    },
+    async rename(from, to) {
+      await passed()
+      if (!tree().has(from)) throw systemError('ENOENT', 'no such file or directory', from)
+      requireFolder(tree(), dirname(to))
+      if (namesIn(tree(), to).length > 0) throw systemError('ENOTEMPTY', 'directory not empty', to)
+      if (life.isAlive) change(renamed(tree(), from, to))
+    },
+    async sync(folder) {
+      requireFolder(tree(), folder)
+      await passed()
+      if (life.isAlive) sync()
+    },
+    async removeFile(path) {
+      await passed()
+      if (life.isAlive && tree().has(path)) change(without(tree(), path))
+    },
+    async removeEmptyFolder(path) {
+      if (namesIn(tree(), path).length > 0) throw systemError('ENOTEMPTY', 'directory not empty', path)
+      await passed()
+      if (life.isAlive) change(without(tree(), path))
+    },
+    async removeFolder(path) {
+      await passed()
+      if (life.isAlive && tree().has(path)) change(without(tree(), path))
+    },
+    remoteType: async () => undefined,
+    async checkLocalPath(path) {
+      if (!tree().has(path)) throw new VolumeError(`path ${JSON.stringify(path)} does not exist`)
+      return 'directory'
+    },
+    newID,
   }
 }
 

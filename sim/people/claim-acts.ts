@@ -1,0 +1,68 @@
+/** What a person does to single claims, their pods and their data. */
+import type { FleetTrash } from '../../api/storage/fleet-volumes.ts'
+import type { PersistentVolumeClaim } from '../../api/storage/persistent-volume-claim.ts'
+import { undeletion } from '../../broker-controller/commands/volumes/restored-volume.ts'
+import type { PersonNeeds, Requests } from './requests.ts'
+
+const core = '/api/v1/namespaces/default'
+const claimPath = (name: string) => `${core}/persistentvolumeclaims/${name}`
+
+export function claimActs({ api, answered }: Requests, { story, place }: PersonNeeds) {
+  const removedClaims = new Set<string>()
+  const presentClaim = async (of: string): Promise<PersistentVolumeClaim | undefined> => {
+    const { status, body } = await answered(`read claim ${of}`, () => api.get(claimPath(of)))
+    return status === 200 ? (body as PersistentVolumeClaim) : undefined
+  }
+  const removePods = async (app: string) => {
+    const path = `${core}/pods?labelSelector=app%3D${app}`
+    await answered(`delete pods of ${app}`, () => api.delete(path, undefined, {}))
+  }
+  /** This one, and no later one of its name. As kubectl it waits until the claim is gone; after a restore a pod may have it that no workload has. */
+  const removeClaim = async (of: string, uid: string) => {
+    removedClaims.add(uid)
+    story.record({ kind: 'asked', claimUID: uid })
+    const options = { propagationPolicy: 'Background', preconditions: { uid } }
+    await answered(`delete claim ${of} (${uid})`, () => api.delete(claimPath(of), undefined, options))
+    for (let looks = 1; (await presentClaim(of))?.metadata.uid === uid; looks++) {
+      await place.life.clock.sleep(5_000)
+      if (looks % 12 === 0) await removePods(of)
+    }
+  }
+  const removeClaimNow = async (of: string) => {
+    const uid = (await presentClaim(of))?.metadata.uid
+    if (uid !== undefined) await removeClaim(of, uid)
+  }
+  /** A claim that was deleted came back with a backup; a pod that uses it goes, and gets another one. */
+  const removeAgain = async (of: string) => {
+    const uid = (await presentClaim(of))?.metadata.uid
+    if (uid === undefined || !removedClaims.has(uid)) return
+    const [, pod] = /^data-(.*)$/.exec(of) ?? []
+    const removing = removeClaim(of, uid)
+    if (pod !== undefined) await answered(`delete pod ${pod}`, () => api.delete(`${core}/pods/${pod}`))
+    await removing
+  }
+  /** As `bramble-controller volumes undelete`. */
+  const undelete = async ({ uid, claim: of = '', ...entry }: FleetTrash) => {
+    const own = of.slice(of.indexOf('/') + 1)
+    const present = await presentClaim(own)
+    const classOf = () => ({ metadata: { name: 'local-path' }, provisioner: '', reclaimPolicy: 'Delete' }) as never
+    const forClaim = { namespace: 'default', name: own, present, size: undefined, classOf }
+    const plan = undeletion({ uid, claim: of, ...entry }, forClaim)
+    if ('problem' in plan) return story.note(place.machine, `not undeleted: ${plan.problem}`)
+    await answered(`undelete ${uid} for ${of}`, () => api.post('/api/v1/persistentvolumes', plan.volume))
+    if (plan.claim !== undefined)
+      await answered(`make claim ${own}`, () => api.post(`${core}/persistentvolumeclaims`, plan.claim))
+  }
+  const deletePod = async (pod: string, isForced: boolean) => {
+    const path = `${core}/pods/${pod}`
+    const { status, body } = await answered(`read ${path}`, () => api.get(path))
+    const uid = (body as PersistentVolumeClaim).metadata?.uid
+    if (status !== 200 || uid === undefined) return
+    if (isForced) story.record({ kind: 'forced', podUID: uid })
+    const options = { preconditions: { uid }, ...(isForced && { gracePeriodSeconds: 0 }) }
+    const what = `delete ${path} ${isForced ? 'with force' : ''}`
+    await answered(what, () => api.delete(path, undefined, options))
+  }
+
+  return { removeClaimNow, removeAgain, undelete, deletePod }
+}
