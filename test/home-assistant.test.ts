@@ -212,6 +212,8 @@ test('the fleet shows its update, and Home Assistant starts the rollout as a use
   const place = await temporaryFolder(t)
   const dataDir = join(place, 'controller')
   const homeAssistant = { ...broker.plain, publishInterval: '1s', buttons: ['rollout'] }
+  // A command from before the controller connected.
+  await client.publish('bramble/bramble/fleet/command/rollout', 'rollout', true)
   const controller = await startController(t, { dataDir, settings: { homeAssistant } })
   const updates = async (...args: readonly string[]) => {
     const place = args[0] === 'add' ? ['--data-dir', dataDir] : ['--kubeconfig', controller.kubeconfig]
@@ -230,7 +232,6 @@ test('the fleet shows its update, and Home Assistant starts the rollout as a use
   await eventually('the entity installs', () => entity().command_topic === 'bramble/bramble/fleet/command/rollout')
 
   const { command_topic: topic, payload_install: word } = entity()
-  await client.publish(topic, word, true)
   await client.publish(topic, 'update')
   await client.publish('bramble/bramble/machines/pi-1/command/rollout', word)
   await addNode(controller, 'pi-2')

@@ -30,7 +30,7 @@ export type Machines = {
 export type MachinesOptions = {
   readonly folder: string
   readonly workers: number
-  /** Of what a disk keeps when its power is cut. */
+  /** Decides what a disk keeps when its power is cut. */
   readonly seed: number
   /** Called with the disks before their first boot. */
   readonly prepareHub?: (disk: string) => Promise<void>

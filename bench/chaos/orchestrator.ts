@@ -3,7 +3,7 @@ import type { Ending } from '../../test/support/machine.ts'
 import type { Machines, MachinesOptions } from './machines.ts'
 
 export type Workloads = {
-  /** Of `web`, without data, on any worker. */
+  /** The number of containers `web`, without data, on any worker. */
   readonly replicas: number
   /** The roles of containers with a volume, one on each worker. */
   readonly withData: readonly string[]
