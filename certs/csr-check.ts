@@ -74,6 +74,7 @@ export function csrProblem(pem: string): string | undefined {
   const bytes = begin < 0 || end < 0 ? undefined : fromPem(csrLabel, pem.slice(begin, end + csrEnd.length))
   if (bytes === undefined) return 'PEM block type must be CERTIFICATE REQUEST'
   const unreadable = 'it is not a PKCS#10 request that can be read'
+  if (bytes.length > mostBytes) return tooLarge
   try {
     const [body, algorithm, signature] = itemsOf(decodeDer(bytes), 'sequence') ?? []
     const [, , keyInfo] = itemsOf(body, 'sequence') ?? []
@@ -88,6 +89,9 @@ export function csrProblem(pem: string): string | undefined {
   }
 }
 
+/** A request with two thousand alternative names is smaller. Each byte may be a value of its own, which takes time to read. */
+const mostBytes = 64 * 1024
+const tooLarge = `it has more than ${mostBytes} bytes`
 const csrEnd = `-----END ${csrLabel}-----`
 
 function no(reason: string): NodeCSRAnswer {
@@ -110,6 +114,7 @@ export type ReadCSR = {
 export function readCSR(pem: string): ReadCSR | string {
   const bytes = fromPem(csrLabel, pem)
   if (bytes === undefined) return 'it is not one PEM block of type CERTIFICATE REQUEST'
+  if (bytes.length > mostBytes) return tooLarge
   try {
     const [body, algorithm, signature] = itemsOf(decodeDer(bytes), 'sequence') ?? []
     const [, subject, keyInfo, attributes] = itemsOf(body, 'sequence') ?? []

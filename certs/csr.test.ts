@@ -5,7 +5,7 @@ import { test } from 'tap'
 import { nodeClientSigner, nodeClientUsages } from '../api/certificate-signing-request.ts'
 import { newKey, openAuthority } from './authority.ts'
 import { createCSR } from './csr.ts'
-import { checkNodeCSR, type NodeCSRTerms } from './csr-check.ts'
+import { checkNodeCSR, csrProblem, type NodeCSRTerms } from './csr-check.ts'
 import { fromPem, toPem } from './der.ts'
 import { yearMs } from './issue.ts'
 import { openssl, temporaryFolder } from './testing/openssl.ts'
@@ -160,4 +160,13 @@ test('an RSA key is signed too, with the usages it needs', async (t) => {
   const text = await openssl('x509', '-in', path, '-noout', '-text')
   t.match(text, /Digital Signature, Key Encipherment/)
   t.match(await openssl('verify', '-x509_strict', '-CAfile', join(folder.path, 'ca.crt'), path), 'OK')
+})
+
+test('a request of more bytes than any needs is refused before it is read', async (t) => {
+  const of = (bytes: number) => toPem(label, Buffer.alloc(bytes, 5))
+  const tooLarge = 'it has more than 65536 bytes'
+  t.equal(csrProblem(of(65_537)), tooLarge)
+  t.equal(reasonFor(of(65_537)), tooLarge)
+  t.equal(csrProblem(of(65_536)), 'it is not a PKCS#10 request that can be read')
+  t.equal(csrProblem(aRequest()), undefined)
 })
