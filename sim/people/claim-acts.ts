@@ -7,7 +7,12 @@ import type { PersonNeeds, Requests } from './requests.ts'
 const core = '/api/v1/namespaces/default'
 const claimPath = (name: string) => `${core}/persistentvolumeclaims/${name}`
 
-export function claimActs({ api, answered }: Requests, { story, place }: PersonNeeds) {
+/** `removeAllAgain`: takes workloads away again that the person has taken away, and a backup has brought back. */
+export function claimActs(
+  { api, answered }: Requests,
+  { story, place }: PersonNeeds,
+  removeAllAgain: () => Promise<void>,
+) {
   const removedClaims = new Set<string>()
   const presentClaim = async (of: string): Promise<PersistentVolumeClaim | undefined> => {
     const { status, body } = await answered(`read claim ${of}`, () => api.get(claimPath(of)))
@@ -22,8 +27,16 @@ export function claimActs({ api, answered }: Requests, { story, place }: PersonN
     removedClaims.add(uid)
     story.record({ kind: 'asked', claimUID: uid })
     const options = { propagationPolicy: 'Background', preconditions: { uid } }
-    await answered(`delete claim ${of} (${uid})`, () => api.delete(claimPath(of), undefined, options))
-    for (let looks = 1; (await presentClaim(of))?.metadata.uid === uid; looks++) {
+    const request = () => answered(`delete claim ${of} (${uid})`, () => api.delete(claimPath(of), undefined, options))
+    await request()
+    for (let looks = 1; ; looks++) {
+      const { metadata } = (await presentClaim(of)) ?? {}
+      if (metadata?.uid !== uid) return
+      if (metadata.deletionTimestamp === undefined) {
+        // A backup from before has brought it back meanwhile, and its workload.
+        await removeAllAgain()
+        await request()
+      }
       await place.life.clock.sleep(5_000)
       if (looks % 12 === 0) await removePods(of)
     }

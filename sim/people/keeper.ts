@@ -11,9 +11,12 @@ const most = 3
 export function simulatedKeeper({ random, ...needs }: UserNeeds): User {
   const requests = personalRequests(needs)
   const { api, answered, written, create, remove } = requests
-  const { removeClaimNow, removeAgain, undelete, deletePod } = claimActs(requests, needs)
   const { place } = needs
   const { wanted, removed, apply, takeAway } = workloadsOf(requests)
+  const removeAllAgain = async () => {
+    for (const old of removed.values()) await remove(old)
+  }
+  const { removeClaimNow, removeAgain, undelete, deletePod } = claimActs(requests, needs, removeAllAgain)
   let ledger = 0
 
   const somePod = () => `${name}-${random.between(0, most - 1)}`
@@ -88,7 +91,7 @@ export function simulatedKeeper({ random, ...needs }: UserNeeds): User {
     },
     act: () => random.pick(actions)(),
     async repeat() {
-      for (const old of removed.values()) await remove(old)
+      await removeAllAgain()
       for (let number = 0; number <= ledger; number++) await removeAgain(`ledger-${number}`)
       for (let i = 0; i < most; i++) await removeAgain(`data-${name}-${i}`)
       await makeLedger()
