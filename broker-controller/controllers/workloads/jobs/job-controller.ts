@@ -89,7 +89,7 @@ type Visited = {
 async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly StoredPod[]): Promise<Visited> {
   const { clock, control, backoffs, workloadMetrics } = needs
   const nowMs = clock.wallMs()
-  const view = await finishedInTurns(jobView(job, pods, backoffs.of(job)))
+  const view = await finishedInTurns(jobView(job, pods, backoffs.of(job), nowMs))
   const begun = startedStatus(job, nowMs)
   const sinceMs = activeSinceMs(job, begun, nowMs)
   const end = endOf(view, sinceMs, nowMs)
@@ -257,7 +257,7 @@ function backoffRecords() {
   return {
     of: ({ metadata }: StoredJob): BackoffRecord => records.get(metadata.uid) ?? { failures: 0 },
     set({ metadata }: StoredJob, record: BackoffRecord) {
-      if (record.failures === 0) records.delete(metadata.uid)
+      if (record.failures === 0 && record.noticedMs === undefined) records.delete(metadata.uid)
       else records.set(metadata.uid, record)
     },
     drop: ({ metadata }: StoredJob) => void records.delete(metadata.uid),

@@ -8,7 +8,7 @@ import { jobView } from './job-view.ts'
 
 type Given = { readonly spec?: Partial<JobSpec>; readonly status?: JobStatus; readonly afterSeconds?: number }
 function end(pods: readonly StoredPod[], { spec, status, afterSeconds = 0 }: Given = {}) {
-  const view = finished(jobView(aStoredJob(spec, status), pods, { failures: 0 }))
+  const view = finished(jobView(aStoredJob(spec, status), pods, { failures: 0 }, midnightMs + afterSeconds * 1000))
   const found = endOf(view, midnightMs, midnightMs + afterSeconds * 1000)
   return found && `${found.type}: ${found.reason}: ${found.message}`
 }
@@ -121,7 +121,7 @@ test('what an earlier visit has decided stays decided', async (t) => {
 test('a Job has done its work when enough pods have succeeded and none is active', async (t) => {
   const done = (completions: number | undefined, succeeded: number, active: number) => {
     const spec = completions === undefined ? {} : { completions }
-    const view = finished(jobView(aStoredJob(spec, { succeeded }), [], { failures: 0 }))
+    const view = finished(jobView(aStoredJob(spec, { succeeded }), [], { failures: 0 }, midnightMs))
     return completion(view, active, midnightMs + 7000)
   }
   t.same(done(2, 2, 0), {

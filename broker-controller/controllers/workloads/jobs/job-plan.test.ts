@@ -10,7 +10,7 @@ import { jobView } from './job-view.ts'
 type Given = { readonly status?: JobStatus; readonly backoff?: BackoffRecord; readonly afterSeconds?: number }
 function plan(spec: Partial<JobSpec>, pods: readonly StoredPod[], given: Given = {}) {
   const { status, backoff = { failures: 0 }, afterSeconds = 0 } = given
-  const view = finished(jobView(aStoredJob(spec, status), pods, backoff))
+  const view = finished(jobView(aStoredJob(spec, status), pods, backoff, midnightMs + afterSeconds * 1000))
   const found = finished(planPods(view, midnightMs + afterSeconds * 1000))
   return found.step === 'delete' ? { delete: found.pods.map(({ metadata }) => metadata.name) } : found
 }
@@ -113,6 +113,11 @@ test('with a limit for each index, each index waits for itself', async (t) => {
   t.same(plan(spec, [one, zero, two], { afterSeconds: 22 }), { step: 'create', count: 1, indexes: [0] })
   t.same(plan(spec, [zero, one, two], { afterSeconds: 25 }), { step: 'create', count: 2, indexes: [0, 1] })
   t.same(plan(spec, [zero, one]), { step: 'create', count: 1, indexes: [2] }, 'an index without a failure')
+  const later = aJobPod('zero', { index: 0, exitCode: 1, failures: 1, endedAt: 9_000 })
+  const noticed = { failures: 0, noticedMs: new Map([[later.metadata.uid, midnightMs]]) }
+  t.same(plan(spec, [later, two, aJobPod('one', { index: 1 })], { backoff: noticed, afterSeconds: 22 }), {
+    ...{ step: 'create', count: 1, indexes: [0] },
+  })
   const backoff = { failures: 3, lastFailureMs: midnightMs }
   t.same(
     plan(spec, [two], { backoff }),

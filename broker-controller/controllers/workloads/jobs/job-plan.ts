@@ -110,12 +110,13 @@ function* missingIndexes(view: JobView, count: number): Steps<readonly number[]>
 }
 
 /** Each index waits for itself where the Job limits the failures of each. */
-function planIndexes({ keptForIndex }: JobView, indexes: readonly number[], nowMs: number): JobPodPlan {
+function planIndexes({ keptForIndex, backoff }: JobView, indexes: readonly number[], nowMs: number): JobPodPlan {
   const waits = indexes.map((index) => {
     const pod = keptForIndex.get(index)
     if (pod === undefined) return { index, ms: 0 }
     const failures = indexFailuresOf(pod) + ignoredIndexFailuresOf(pod) + 1
-    return { index, ms: backoffLeftMs({ failures, lastFailureMs: finishedAtMs(pod) }, nowMs) }
+    const lastFailureMs = backoff.noticedMs?.get(pod.metadata.uid) ?? finishedAtMs(pod)
+    return { index, ms: backoffLeftMs({ failures, lastFailureMs }, nowMs) }
   })
   const now = waits.filter(({ ms }) => ms === 0).map(({ index }) => index)
   if (now.length > 0 || waits.length === 0) return creation(now)

@@ -16,7 +16,7 @@ const counts = { active: 1, ready: 0, terminating: 0 }
 function track(pods: readonly StoredPod[], { spec, status, end, leaving }: Given = {}) {
   const job = aStoredJob(spec, status, leaving ? { deletionTimestamp: timeAt(0) } : {})
   const outcome: Outcome = { ...counts, status: status ?? {}, end }
-  const view = finished(jobView(job, pods, { failures: 0 }))
+  const view = finished(jobView(job, pods, { failures: 0 }, midnightMs + 9000))
   const { release, ...tracking } = finished(trackPods(view, outcome, midnightMs + 9000))
   return { ...tracking, release: release.map(({ metadata }) => metadata.name) }
 }

@@ -10,7 +10,7 @@ import { trackPods } from './job-tracking.ts'
 import { jobView } from './job-view.ts'
 
 const view = (pods: readonly StoredPod[], spec: Partial<JobSpec> = {}, status?: JobStatus) =>
-  finished(jobView(aStoredJob(spec, status), pods, { failures: 0 }))
+  finished(jobView(aStoredJob(spec, status), pods, { failures: 0 }, midnightMs))
 const indexed = (completions: number, more: Partial<JobSpec> = {}): Partial<JobSpec> => ({
   completionMode: 'Indexed',
   completions,
@@ -161,7 +161,7 @@ test('no step of a visit reads many pods, whatever the Job does with them', asyn
     )
   const most = (pods: readonly StoredPod[], spec: Partial<JobSpec>) =>
     mostReadInStep(pods, function* (found) {
-      const seen = yield* jobView(aStoredJob({ ...indexed(5_000), ...spec }), found, { failures: 0 })
+      const seen = yield* jobView(aStoredJob({ ...indexed(5_000), ...spec }), found, { failures: 0 }, midnightMs)
       yield* planPods(seen, midnightMs)
       const outcome = { active: 0, ready: 0, terminating: 0, status: {}, end: undefined }
       yield* trackPods(seen, outcome, midnightMs)

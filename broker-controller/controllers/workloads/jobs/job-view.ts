@@ -11,7 +11,7 @@ import {
 import type { Steps } from '../../../../daemon/watchdog/steps.ts'
 import type { StoredObject, StoredPod } from '../../../store/store.ts'
 import { isActivePod, isReadyPod } from '../pod-readiness.ts'
-import { type BackoffRecord, nextBackoff } from './job-backoff.ts'
+import { type BackoffRecord, nextBackoff, noticedAtMs } from './job-backoff.ts'
 import {
   finishedAtMs,
   hasLimitPerIndex,
@@ -52,7 +52,12 @@ export type JobView = {
 }
 
 /** In steps: a Job may have very many pods. */
-export function* jobView(job: StoredJob, pods: readonly StoredPod[], backoff: BackoffRecord): Steps<JobView> {
+export function* jobView(
+  job: StoredJob,
+  pods: readonly StoredPod[],
+  { noticedMs, ...row }: BackoffRecord,
+  nowMs: number,
+): Steps<JobView> {
   const { spec, status = {} } = job
   const { tracked, ...found } = yield* foundPods(job, pods)
   const isIndexed = isIndexedJob(spec)
@@ -64,6 +69,9 @@ export function* jobView(job: StoredJob, pods: readonly StoredPod[], backoff: Ba
   yield
   const failedIndexes = hasLimitPerIndex(job) ? failedIndexesOf(job, ended.failedIndexes) : undefined
   const over = failedIndexes && mergeIntervals(succeededIndexes, failedIndexes)
+  const keptForIndex: ReadonlyMap<number, StoredPod> =
+    over === undefined ? new Map() : yield* keptPods(job, ended.failed, found.active, over)
+  const noticed = yield* noticedFailures(keptForIndex.values(), noticedMs, nowMs)
   return {
     job,
     pods,
@@ -76,8 +84,11 @@ export function* jobView(job: StoredJob, pods: readonly StoredPod[], backoff: Ba
     countedIndexes,
     succeededIndexes,
     failedIndexes,
-    keptForIndex: over === undefined ? new Map() : yield* keptPods(job, ended.failed, found.active, over),
-    backoff: nextBackoff(backoff, ended.newSuccesses, ended.newFailures),
+    keptForIndex,
+    backoff: {
+      ...nextBackoff(row, { successes: ended.newSuccesses, failures: ended.newFailures }, nowMs),
+      ...(noticed.size > 0 && { noticedMs: noticed }),
+    },
   }
 }
 
@@ -185,4 +196,19 @@ function* keptPods(
     if (isLater) kept.set(index, pod)
   }
   return kept
+}
+
+function* noticedFailures(
+  failed: Iterable<StoredPod>,
+  before: BackoffRecord['noticedMs'],
+  nowMs: number,
+): Steps<ReadonlyMap<string, number>> {
+  const noticed = new Map<string, number>()
+  for (const pod of failed) {
+    yield
+    const { uid } = pod.metadata
+    const atMs = noticedAtMs(before?.get(uid), finishedAtMs(pod), nowMs)
+    if (atMs !== undefined) noticed.set(uid, atMs)
+  }
+  return noticed
 }

@@ -30,7 +30,8 @@ test('pods that ran for long do not delay their replacements', async (t) => {
 test('the wait is counted from the newest pod, and a clock that was set back does not prolong it', async (t) => {
   t.equal(await replacementWaitMs([pod(nowMs - 400), pod(nowMs - 5_000)], 1, nowMs), 600)
   t.equal(await replacementWaitMs([pod(nowMs - 1_000), pod(nowMs - 5_000)], 1, nowMs), 0)
-  t.equal(await replacementWaitMs([pod(nowMs + 3_600_000), pod(nowMs)], 1, nowMs), 1_000)
+  t.equal(await replacementWaitMs([pod(nowMs + 3_600_000), pod(nowMs + 3_600_000)], 1, nowMs), 0)
+  t.equal(await replacementWaitMs([pod(nowMs + 3_600_000), pod(nowMs), pod(nowMs)], 1, nowMs), 1_000)
 })
 
 test('of replicas that are rejected for a day a bounded number fails', async (t) => {

@@ -17,13 +17,13 @@ export async function replacementWaitMs(failed: readonly Pod[], replicas: number
   let [count, newestMs] = [0, 0]
   await eachInTurns(failed, ({ metadata }) => {
     const createdMs = Date.parse(metadata.creationTimestamp ?? '')
-    if (!(createdMs > nowMs - windowMs)) return
+    // A pod of the future is from before the date was set back: how long ago is not known.
+    if (createdMs > nowMs || !(createdMs > nowMs - windowMs)) return
     count += 1
     newestMs = Math.max(newestMs, createdMs)
   })
   const rounds = Math.ceil(count / Math.max(1, replicas))
   if (rounds < 2) return 0
   const delayMs = longestBackoffMs(rounds - 2, waits)
-  // A clock that was set back shows pods of the future.
-  return Math.max(0, Math.min(newestMs, nowMs) + delayMs - nowMs)
+  return Math.max(0, newestMs + delayMs - nowMs)
 }
