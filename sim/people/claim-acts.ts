@@ -62,8 +62,9 @@ export function claimActs(
     const forClaim = { namespace: 'default', name: own, present, size: undefined, classOf }
     const plan = undeletion({ uid, claim: of, ...entry }, forClaim)
     if ('problem' in plan) return story.note(place.machine, `not undeleted: ${plan.problem}`)
-    await answered(`undelete ${uid} for ${of}`, () => api.post('/api/v1/persistentvolumes', plan.volume))
-    if (plan.claim !== undefined)
+    const made = await answered(`undelete ${uid} for ${of}`, () => api.post('/api/v1/persistentvolumes', plan.volume))
+    // As the command: no claim is made for a volume that is there already, and may be on its way to the trash.
+    if (made.status === 201 && plan.claim !== undefined)
       await answered(`make claim ${own}`, () => api.post(`${core}/persistentvolumeclaims`, plan.claim))
   }
   const deletePod = async (pod: string, isForced: boolean) => {
