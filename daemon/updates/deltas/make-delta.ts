@@ -12,13 +12,16 @@ const shortestContinuation = 8
 const mostPlaces = 16
 /** The decoder keeps a window of at most so many bytes, 2^22. */
 const windowBits = 22
+/** Above this size the best quality takes ten times the CPU time for 9 % less: 7 s for 3.8 MB on x86-64. */
+const bestUpToBytes = 1024 * 1024
+const usualQuality = 9
 
 /** `base` may be empty: the delta is then the compressed archive. Takes about five times the size of `base` in memory, and twice that of `target`. */
 export function makeDelta(base: Buffer, target: Buffer): Buffer {
   const plain = deltaBytes(partsOf(base, target))
   return brotliCompressSync(plain, {
     params: {
-      [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+      [constants.BROTLI_PARAM_QUALITY]: plain.length > bestUpToBytes ? usualQuality : constants.BROTLI_MAX_QUALITY,
       [constants.BROTLI_PARAM_LGWIN]: windowBits,
       [constants.BROTLI_PARAM_SIZE_HINT]: plain.length,
     },
