@@ -14,7 +14,7 @@ const importTap = `import { test } from ${JSON.stringify(import.meta.resolve('ta
 
 test('each file runs in a process of its own, without instrumentation, and its result is printed and kept', async (t) => {
   const folder = t.testdir({
-    'passes.test.js': `${importTap}test('p', async (t) => { t.ok(1); t.notOk(process.env.NODE_OPTIONS); t.equal(process.env.TAP_TIMEOUT, '600') })`,
+    'passes.test.js': `${importTap}test('p', async (t) => { t.ok(1); t.notOk(process.env.NODE_OPTIONS); t.equal(process.env.TAP_TIMEOUT, '1200') })`,
     'fails.test.js': `${importTap}test('numbers', async (t) => t.equal(1, 2, 'one is two'))`,
     'is-killed.test.js': `${importTap}test('k', async (t) => { t.ok(1); console.error('no more'); process.kill(process.pid, 'SIGKILL') })`,
     'hangs-on.test.js': `import { spawn } from 'node:child_process'

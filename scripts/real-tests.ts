@@ -25,9 +25,9 @@ export type RealRun = {
 /** Tests on real parts wait more than they work. */
 const usualJobs = 4
 /** For a test that sets no limit: on two busy cores a machine whose power is cut twenty times takes half of it. tap then names what has not ended. */
-const testSeconds = 600
+const testSeconds = 1200
 /** For a process that does not end after that. */
-const fileMs = 900_000
+const fileMs = 1_500_000
 const killAfterMs = 10_000
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = await main(process.argv.slice(2))
