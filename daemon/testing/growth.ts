@@ -5,7 +5,7 @@ const runs = 7
 const leastMicroseconds = 300 // below it the figures are chance
 
 /** Cost that grows with the input is multiplied by about 8 here, cost that grows with its square by 64. */
-export const linearAtMost = 24
+export const linearAtMost = 32
 
 /**
  * By how much the CPU time of the work rises from an input of `size` to one eight times as large. `prepare` builds the
