@@ -99,6 +99,17 @@ test('a simulation that fails leaves what was counted before', async (t) => {
   t.match(read('pending.json'), { security: 3 })
 })
 
+test('an upgrade whose last count fails leaves what was counted before', async (t) => {
+  const { apt, osUpdates, put, read } = machine(t)
+  apt.pending(...ofSecurity)
+  osUpdates('count')
+  put('wanted.json', '{"id":"a1"}')
+  apt.fail('upgrade', 'dpkg was interrupted', 1, 1)
+  t.match(osUpdates('upgrade'), { status: 0 })
+  t.match(read('result.json'), { outcome: 'done' })
+  t.match(read('pending.json'), { security: 3 })
+})
+
 test('an upgrade that is wanted is installed once, and what is pending is counted again', async (t) => {
   const { apt, osUpdates, put, read, installed } = machine(t)
   apt.pending(...ofSecurity, ...others)

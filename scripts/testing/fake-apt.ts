@@ -7,8 +7,8 @@ export interface FakeApt {
   readonly path: string
   /** What the next simulation prints. */
   pending(...lines: readonly string[]): void
-  /** The next `times` calls of apt-get with this word fail with this error. */
-  fail(word: 'update' | 'install' | 'upgrade', error: string, times?: number): void
+  /** After `first` calls of apt-get with this word the next `times` fail with this error. */
+  fail(word: 'update' | 'install' | 'upgrade', error: string, times?: number, first?: number): void
   /** Calls of all doubles since the start, a line each. */
   log(): readonly string[]
 }
@@ -17,6 +17,11 @@ const aptGet = `#!/bin/sh
 echo apt-get "$@" >>"$0.log"
 for word in update install upgrade; do
   case " $* " in *" $word "*) ;; *) continue ;; esac
+  first=$(cat "$0.$word.first" 2>/dev/null || echo 0)
+  if [ "$first" -gt 0 ]; then
+    echo $((first - 1)) >"$0.$word.first"
+    continue
+  fi
   left=$(cat "$0.$word.times" 2>/dev/null || echo 0)
   if [ "$left" -gt 0 ]; then
     echo $((left - 1)) >"$0.$word.times"
@@ -41,8 +46,10 @@ export function fakeApt(folder: string): FakeApt {
   return {
     path: folder,
     pending: (...lines) => writeFileSync(`${apt}.pending`, lines.map((line) => `${line}\n`).join('')),
-    fail(word, error, times = 1) {
-      writeFileSync(`${apt}.${word}.error`, `Reading package lists...\nE: ${error}\n`)
+    fail(word, error, times = 1, first = 0) {
+      const printed = 'Reading package lists...\nSetting up libblockdev-utils2 (2.28-2) ...'
+      writeFileSync(`${apt}.${word}.error`, `${printed}\nE: ${error}\n`)
+      writeFileSync(`${apt}.${word}.first`, String(first))
       writeFileSync(`${apt}.${word}.times`, String(times))
     },
     log: () => (existsSync(`${apt}.log`) ? readFileSync(`${apt}.log`, 'utf8').trim().split('\n') : []),
