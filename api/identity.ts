@@ -28,8 +28,8 @@ export const nodeUserPrefix = 'system:node:'
 export const administrator: Identity = { user: 'kubernetes-admin', groups: [mastersGroup] }
 /** A controller: to another one that leads, and to an external MQTT server. */
 export const peerControllerIdentity: Identity = { user: 'system:bramble-controller', groups: [] }
-/** The maintenance of machines, when it evicts pods by the API. */
-export const maintenanceIdentity: Identity = { user: 'system:bramble-maintenance', groups: [mastersGroup] }
+/** The maintenance of machines, when it evicts pods by the API. The ClusterRole of its name is bound to it. */
+export const maintenanceIdentity: Identity = { user: 'bramble:maintenance', groups: [] }
 /** Who presses a button in Home Assistant. The ClusterRole of its name is bound to it. */
 export const homeAssistantIdentity: Identity = { user: 'bramble:home-assistant', groups: [] }
 /** The identity of a client without certificate and token. */

@@ -1,7 +1,7 @@
 /** What the controller that leads has beside the API: the MQTT broker, what it reads from and writes to nodes, and all control loops. */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { nodeIdentity } from '../../api/identity.ts'
+import { maintenanceIdentity, nodeIdentity } from '../../api/identity.ts'
 import { trustHash } from '../../certs/ca-hash.ts'
 import { checkNodeCSR } from '../../certs/csr-check.ts'
 import { aborted } from '../../daemon/aborted.ts'
@@ -9,6 +9,7 @@ import { systemClock as clock } from '../../daemon/clock.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { Dashboard } from '../../dashboard/server/dashboard.ts'
 import { remoteAvailability } from '../apiserver/aggregator/remote-availability.ts'
+import { requestEviction } from '../apiserver/filters/eviction-request.ts'
 import { limitMessages } from '../broker/inbox/message-limits.ts'
 import { nodeInbox } from '../broker/inbox/node-inbox.ts'
 import { networkOutbox } from '../broker/outbox/network-outbox.ts'
@@ -30,7 +31,6 @@ import { openCheckpointWindow } from '../store/checkpoints/checkpoint-window.ts'
 import { openRestoreHold } from '../store/checkpoints/restore-hold.ts'
 import type { Term } from '../store/election/election.ts'
 import { untilAnswered } from '../store/election/until-answered.ts'
-import { apiEvictions } from './api-evictions.ts'
 import { assembledHomeAssistant } from './assembled-home-assistant.ts'
 import { ensureClusterInfo, type ServerLists } from './bootstrap-objects.ts'
 import { controlLoops } from './control-plane.ts'
@@ -276,7 +276,7 @@ function fleetLoops(
         hold,
         authorities,
         podOverwritten: inbox.podOverwritten,
-        evict: apiEvictions(api.api.local),
+        evict: (pod, signal) => requestEviction(pod, (request) => api.api.local(maintenanceIdentity, request, signal)),
         refusesNodes: () => broker.isAway() || replica?.isLeading() === false,
       },
       configuration,

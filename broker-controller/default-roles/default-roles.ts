@@ -9,7 +9,13 @@ import { kiosksGroup } from '../../api/access/kiosk-link.ts'
 import { type PolicyRule, type Role, rbacGroup } from '../../api/access/role.ts'
 import type { RoleBinding, Subject } from '../../api/access/role-binding.ts'
 import { serviceAccountsGroup } from '../../api/access/service-account-names.ts'
-import { anonymous, authenticatedGroup, homeAssistantIdentity, mastersGroup } from '../../api/identity.ts'
+import {
+  anonymous,
+  authenticatedGroup,
+  homeAssistantIdentity,
+  maintenanceIdentity,
+  mastersGroup,
+} from '../../api/identity.ts'
 import { rolloutKey } from '../../api/node/agent-rollout.ts'
 import { onResources, readVerbs } from './rule-words.ts'
 import { adminRules, editRules, viewRules } from './user-roles.ts'
@@ -25,6 +31,7 @@ const reviewRules: readonly PolicyRule[] = [
   onResources('create', 'authentication.k8s.io', 'tokenreviews'),
   onResources('create', 'authorization.k8s.io', 'subjectaccessreviews'),
 ]
+const evictions = onResources('create', '', 'pods/eviction')
 const health = ['/livez', '/readyz', '/healthz']
 const version = ['/version', '/version/']
 const everything: readonly PolicyRule[] = [
@@ -97,6 +104,7 @@ const plainRoles: { readonly [name: string]: readonly PolicyRule[] } = {
   ],
   'bramble:kiosk': kioskRules(),
   [homeAssistantIdentity.user]: homeAssistantRules(),
+  [maintenanceIdentity.user]: [evictions],
   'bramble:metrics-reader': metricsReaderRules(),
   ...certificateRoles(),
 }
@@ -112,7 +120,7 @@ function kioskRules(): readonly PolicyRule[] {
 
 /** What the buttons of Home Assistant do with machines: cordon, uncordon, drain, request a reboot, and let them update. */
 function homeAssistantRules(): readonly PolicyRule[] {
-  return [onResources('get patch', '', 'nodes'), onResources('create', '', 'pods/eviction')]
+  return [onResources('get patch', '', 'nodes'), evictions]
 }
 
 /** All that a Prometheus scrapes, and what it discovers nodes by. Without `nodes/proxy`, which opens the whole node. */
@@ -221,6 +229,7 @@ export const defaultClusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:volume-scheduler', user('system:kube-scheduler')),
   clusterRoleBinding('bramble:kiosk', group(kiosksGroup)),
   clusterRoleBinding(homeAssistantIdentity.user, user(homeAssistantIdentity.user)),
+  clusterRoleBinding(maintenanceIdentity.user, user(maintenanceIdentity.user)),
   // Without subjects, as in Kubernetes: nodes have the fixed rules.
   clusterRoleBinding('system:node'),
 ]

@@ -1,9 +1,11 @@
 /** The controller of the world: the API, the messages of nodes, the controllers and the scheduler, over the store on the disk of its machine. */
 import { createPrivateKey } from 'node:crypto'
+import { maintenanceIdentity } from '../../api/identity.ts'
 import { uuidOf } from '../../api/text/uuid.ts'
 import type { ServiceAccountTokens } from '../../broker-controller/apiserver/authentication/tokens/service-account-tokens.ts'
 import { openAuthorizer } from '../../broker-controller/apiserver/authorization/authorizer.ts'
 import type { RequestNeeds } from '../../broker-controller/apiserver/filters/api-request.ts'
+import { requestEviction } from '../../broker-controller/apiserver/filters/eviction-request.ts'
 import { localRequests } from '../../broker-controller/apiserver/filters/in-process-api.ts'
 import { controllerCreation } from '../../broker-controller/apiserver/handlers/controller-creation.ts'
 import { controllerScales } from '../../broker-controller/apiserver/handlers/controller-scales.ts'
@@ -12,7 +14,6 @@ import { liveKinds } from '../../broker-controller/apiserver/kinds/custom/live-k
 import { podSecurityAdmission } from '../../broker-controller/apiserver/pod-security/pod-security-admission.ts'
 import { usageLedger } from '../../broker-controller/apiserver/quota/quota-ledger.ts'
 import { parseYamlBody } from '../../broker-controller/apiserver/wire/yaml-body.ts'
-import { apiEvictions } from '../../broker-controller/assembly/api-evictions.ts'
 import { ensureFleetObjects } from '../../broker-controller/assembly/bootstrap-objects.ts'
 import { builtInKinds, controlLoops } from '../../broker-controller/assembly/control-plane.ts'
 import { type NodeInbox, nodeInbox } from '../../broker-controller/broker/inbox/node-inbox.ts'
@@ -209,6 +210,7 @@ function controllerLoops(
   { window, hold, origin, inbox }: Opened & { readonly inbox: NodeInbox },
 ): readonly Loop[] {
   const { kinds } = parts
+  const local = localRequests({ ...parts, origin, checkpoints: window }, 'controller')
   return controlLoops(
     {
       ...parts,
@@ -218,7 +220,7 @@ function controllerLoops(
       ...{ origin, checkpoints: window, hold },
       authorities: { trusted: () => 'The authority of the world', onChange: () => undefined },
       podOverwritten: inbox.podOverwritten,
-      evict: apiEvictions(localRequests({ ...parts, origin, checkpoints: window }, 'controller')),
+      evict: (pod, signal) => requestEviction(pod, (request) => local(maintenanceIdentity, request, signal)),
       refusesNodes: () => false,
     },
     configuration,

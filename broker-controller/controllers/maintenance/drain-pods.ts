@@ -1,8 +1,8 @@
 /** Which pods a machine has to lose before its maintenance, and which of them are evicted next. */
-import { maintenanceOf } from '../../../api/node/node-maintenance.ts'
 import { drainVerdict } from '../../../api/pod/drain-verdict.ts'
 import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { StoredObject, StoredPod } from '../../store/store.ts'
+import { recordOn } from './node-facts.ts'
 
 /** For each node that drains: its pods that a drain evicts, also those that are ending. */
 export type DrainPods = ReadonlyMap<string, readonly StoredPod[]>
@@ -20,7 +20,7 @@ export async function drainPods(
 ): Promise<DrainPods> {
   const leaving = new Map<string, StoredPod[]>()
   await eachInTurns(nodes, (node) => {
-    if (maintenanceOf(node)?.phase === 'Draining') leaving.set(node.metadata.name, [])
+    if (recordOn(node)?.phase === 'Draining') leaving.set(node.metadata.name, [])
   })
   if (leaving.size === 0) return leaving
   await eachInTurns(pods(), (pod) => {

@@ -2,6 +2,7 @@ import { type Test, test } from 'tap'
 import { maintenanceKey, readMaintenanceStatus } from '../../../api/node/fleet-maintenance.ts'
 import { maintenanceOf, wantedUpgradeOf } from '../../../api/node/node-maintenance.ts'
 import type { OsReport } from '../../../api/node/os-updates.ts'
+import { evictionAnswer } from '../../../api/pod/eviction-answer.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
@@ -35,9 +36,9 @@ async function opened(t: Test, ...expectedErrors: readonly string[]) {
   await world.run({ name: 'web', nodeName: 'pi-1', metadata: { ownerReferences: owner } })
   const evict = async ({ namespace, name }: { readonly namespace: string; readonly name: string }) => {
     asked.push(`${namespace}/${name}`)
-    if (!budget.allows) return 'held' as const
+    if (!budget.allows) return evictionAnswer(429)
     await world.store.delete('pods', { namespace, name })
-    return 'evicted' as const
+    return evictionAnswer(201)
   }
   const upgraded = async (name: string, over: Partial<OsReport> = {}) => {
     const { id = '' } = wantedUpgradeOf(await world.node(name)) ?? {}
@@ -162,14 +163,16 @@ test('a machine that a person has cordoned is left alone, and a person may take 
 })
 
 test('a pause gives back what is drained, and what was started goes on where the object is gone', async (t) => {
-  const { world, budget, upgraded, phase, isCordoned, start } = await opened(t)
+  const { world, asked, budget, upgraded, phase, isCordoned, start } = await opened(t)
   t.teardown(start())
   budget.allows = false
   await command(world, maintenanceCommands.start(usualMaintenance))
   t.equal(await phase('pi-1'), 'Draining')
+  const before = asked.length
   await command(world, maintenanceCommands.pause('Paused by an operator'))
   await world.pass(5)
   t.same([await phase('pi-1'), await isCordoned('pi-1')], ['Postponed', false])
+  t.equal(asked.length, before, 'no pod of it is asked to leave any more')
   budget.allows = true
   await command(world, maintenanceCommands.resume(rfc3339(world.clock.wallMs())))
   await world.pass(10)

@@ -1,5 +1,6 @@
 /** Loop: has the machines of the fleet upgraded and restarted, as `next-maintenance.ts` decides, and evicts the pods of those that drain. */
 import { isMaintenanceMap, isMaintenancePausedByOperator, maintenanceKey } from '../../../api/node/fleet-maintenance.ts'
+import type { EvictedPod, EvictionAnswer } from '../../../api/pod/eviction-answer.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
@@ -19,11 +20,6 @@ import { usualMaintenance } from './maintenance-rules.ts'
 import { type MaintenancePlan, type MaintenanceState, nextMaintenance } from './next-maintenance.ts'
 import { maintenanceFactsOf, maintenanceNode, withStep } from './node-facts.ts'
 import { isUnderMaintenance, type MaintenanceNode, type NodeStep } from './node-step.ts'
-
-/** `held`: a disruption budget or a policy does not allow it now. */
-export type EvictionAnswer = 'evicted' | 'held'
-
-export type EvictedPod = { readonly namespace: string; readonly name: string }
 
 export type MaintenanceNeeds = {
   readonly store: Store
@@ -67,7 +63,7 @@ async function runMaintenance(needs: MaintenanceNeeds, signal: AbortSignal): Pro
 
   /** What was started. Where the object is gone or cannot be used, those that are under maintenance finish, and none begins. */
   const stored = (map: StoredObject<'configmaps'> | undefined): StoredMaintenance | undefined => {
-    const found = map && readMaintenance(map)
+    const found = map && readMaintenance(map, clock.wallMs())
     if (typeof found === 'string' && found !== refused)
       log.error('The maintenance of machines cannot be used', { because: found })
     refused = typeof found === 'string' ? found : undefined
@@ -109,7 +105,10 @@ async function runMaintenance(needs: MaintenanceNeeds, signal: AbortSignal): Pro
     const { rules, state } = found ?? { rules: usualMaintenance, state: { paused: notStarted } }
     const plan = nextMaintenance(state, { rules, nodes: members, nowMs: clock.wallMs() })
     await carryOut(plan.steps)
-    held = await evictAll(needs, draining, held, signal)
+    // A node that has just ended its drain may have its pods again.
+    const decided = new Set(plan.steps.map(({ node }) => node))
+    const stillDraining = new Map([...draining].filter(([name]) => !decided.has(name)))
+    held = await evictAll(needs, stillDraining, held, signal)
     if (map !== undefined && found !== undefined) await announce(map, state, plan)
     const dueMs = (plan.dueMs ?? Number.POSITIVE_INFINITY) - clock.wallMs()
     return Math.min(draining.size > 0 || plan.steps.length > 0 ? drainMs : idleMs, Math.max(collectMs, dueMs))
@@ -151,9 +150,15 @@ async function evictAll(
     for (const { metadata } of nextEvictions(leaving, held)) {
       const { namespace = '', name, uid } = metadata
       if (signal.aborted) return
-      const answer = await evict({ namespace, name }, signal)
-      if (answer === 'held') still.add(uid)
-      else log.info('A pod is evicted for the maintenance of its machine', { pod: `${namespace}/${name}` })
+      const pod = `${namespace}/${name}`
+      const { outcome, code } = await evict({ namespace, name, uid }, signal)
+      if (outcome === 'evicted') {
+        log.info('A pod is evicted for the maintenance of its machine', { pod })
+        continue
+      }
+      if (outcome === 'refused' && !held.has(uid))
+        log.warn('A pod cannot be evicted for the maintenance of its machine, trying again', { pod, code })
+      still.add(uid)
     }
   })
   return still

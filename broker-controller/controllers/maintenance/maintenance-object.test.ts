@@ -30,8 +30,8 @@ test('a pause of an operator is not made one of the controller, and a resume end
   t.notMatch(maintenanceData({ data: paused }, { paused: 'by an operator' }, status)['state'], /operator/)
   const { resumedAt } = maintenanceCommands.resume('2026-01-01T00:00:00Z')
   const failed = { ...data, ...maintenanceData({ data }, { paused: 'pi-1 failed' }, status), resumedAt }
-  const resumedMs = Date.parse(resumedAt)
-  t.same(readMaintenance({ data: failed }), { rules: usualMaintenance, state: { resumedMs } })
-  const again = { ...failed, ...maintenanceData({ data: failed }, { paused: 'pi-2 failed', resumedMs }, status) }
+  const resumed = { resumedMs: 99, resumedAt }
+  t.same(readMaintenance({ data: failed }, 99), { rules: usualMaintenance, state: resumed })
+  const again = { ...failed, ...maintenanceData({ data: failed }, { paused: 'pi-2 failed', ...resumed }, status) }
   t.match(readMaintenance({ data: again }), { state: { paused: 'pi-2 failed' } }, 'a resume is for what was before it')
 })

@@ -12,28 +12,34 @@ import {
 } from '../../../api/node/fleet-maintenance.ts'
 import { double, object, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
+import { newResume } from '../rollouts/operator-resume.ts'
 import { type MaintenanceRules, readMaintenanceRules } from './maintenance-rules.ts'
 import type { MaintenanceState } from './next-maintenance.ts'
 
-const StateSchema = object({ paused: optional(text), resumedMs: optional(double) })
+const StateSchema = object({ paused: optional(text), resumedMs: optional(double), resumedAt: optional(text) })
 
 export type StoredMaintenance = { readonly rules: MaintenanceRules; readonly state: MaintenanceState }
 
-/** Undefined: none was started. A text: why the object cannot be used. */
-export function readMaintenance({ data = {} }: Pick<ConfigMap, 'data'>): StoredMaintenance | string | undefined {
+/** Undefined: none was started. A text: why the object cannot be used. `nowMs`: what resumes that are new count from; who only shows it needs none. */
+export function readMaintenance(
+  { data = {} }: Pick<ConfigMap, 'data'>,
+  nowMs = 0,
+): StoredMaintenance | string | undefined {
   const written = data[maintenanceFields.rules]
   if (written === undefined) return undefined
   const rules = readMaintenanceRules(parseJson(written))
   if (typeof rules === 'string') return `the field "rules" cannot be used: ${rules}`
   const decoded = decode(StateSchema, parseJson(data[maintenanceFields.state] ?? ''))
-  return { rules, state: withOperator(decoded.ok ? decoded.value : {}, data) }
+  return { rules, state: withOperator(decoded.ok ? decoded.value : {}, data, nowMs) }
 }
 
 /** A pause of the operator holds until it is resumed; one of the controller until an operator has resumed it since. */
-function withOperator(state: MaintenanceState, data: { readonly [key: string]: string }): MaintenanceState {
-  const resumedMs = Date.parse(data[maintenanceFields.resumedAt] ?? '')
-  const isResumed = Number.isFinite(resumedMs) && resumedMs !== state.resumedMs
-  const resumed = isResumed ? { resumedMs } : state
+function withOperator(
+  state: MaintenanceState,
+  data: { readonly [key: string]: string },
+  nowMs: number,
+): MaintenanceState {
+  const resumed = newResume(state, data[maintenanceFields.resumedAt], nowMs) ?? state
   const why = data[maintenanceFields.pause]
   return why === undefined ? resumed : { ...resumed, paused: why }
 }

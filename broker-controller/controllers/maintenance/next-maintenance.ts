@@ -15,6 +15,7 @@
 import type { MaintenanceRow, MaintenanceStatus } from '../../../api/node/fleet-maintenance.ts'
 import { isWindowOpen, readDailyWindow, windowOpensMs, windowStartText } from '../../../api/text/daily-window.ts'
 import { freePlaces } from '../rollouts/node-places.ts'
+import type { ResumedState } from '../rollouts/operator-resume.ts'
 import type { MaintenanceRules } from './maintenance-rules.ts'
 import {
   firstStep,
@@ -27,11 +28,9 @@ import {
   stepDueMs,
 } from './node-step.ts'
 
-export type MaintenanceState = {
+export type MaintenanceState = ResumedState & {
   /** Why nothing begins until an operator resumes it. */
   readonly paused?: string
-  /** Failures up to then no longer count: an operator has resumed it since. */
-  readonly resumedMs?: number
 }
 
 export type MaintenanceFacts = {

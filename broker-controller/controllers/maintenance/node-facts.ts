@@ -32,6 +32,11 @@ function writtenOn(node: Node): Written {
   return written
 }
 
+/** Of its maintenance; undefined: it has had none. */
+export function recordOn(node: Node): MaintenanceNode['record'] {
+  return writtenOn(node).record
+}
+
 /** `controllerAddresses`: where controllers run. `podsLeft`: pods that its drain has to wait for. */
 export function maintenanceNode(
   node: Node,

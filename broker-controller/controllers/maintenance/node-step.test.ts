@@ -104,6 +104,13 @@ const rows: { readonly [sentence: string]: Row } = {
     aMaintained(rebooting, { bootID: 'boot-2', secondsAgo: 9999 }),
     { record: { phase: 'Checking', bootID: 'boot-1' } },
   ],
+  'a reboot waits for the trial of a release': [
+    aMaintained(
+      { phase: 'Upgrading', id: 'a1' },
+      { isOnTrial: true, report: { ...reboots, upgrade: { id: 'a1', outcome: 'done' } } },
+    ),
+    undefined,
+  ],
   'a request that was refused fails': [
     aMaintained(rebooting, { reboot: 'Refused' }),
     { record: { phase: 'Failed', reason: /refused/ } },
@@ -155,7 +162,7 @@ const rows: { readonly [sentence: string]: Row } = {
   'a failure stays until it is resumed': [aMaintained({ phase: 'Failed' }), undefined, { isPaused: true }],
   'a failure that was resumed is given back': [
     aMaintained({ phase: 'Failed', reason: 'no space' }),
-    { record: { phase: 'Abandoned', reason: 'no space' }, cordon: 'give' },
+    { record: { phase: 'Abandoned', reason: 'no space', since: '2026-01-02T02:59:00Z' }, cordon: 'give' },
     { resumedMs: startMs - 30_000 },
   ],
   'a failure after that is not': [aMaintained({ phase: 'Failed' }), undefined, { resumedMs: startMs - 90_000 }],
@@ -193,6 +200,7 @@ test('time alone ends each phase', async (t) => {
   t.equal(due(aMaintained(rebooting)), 1800)
   t.equal(due(aMaintained({ phase: 'Checking' })), 900)
   t.equal(due(aMaintained({ phase: 'Checking', healthySince: '2026-01-02T02:59:30Z' })), 150)
+  t.equal(due(aMaintained({ phase: 'Checking', healthySince: '2026-01-02T03:13:50Z' })), 1010, 'healthy late')
   t.equal(due(aMaintained({ phase: 'Done' })), 72_000)
   t.ok(isUnderMaintenance(aMaintained(rebooting)))
   for (const phase of ['Done', 'Failed', 'Abandoned', 'Postponed'] as const)

@@ -118,10 +118,9 @@ export function stepDueMs({ record }: MaintenanceNode, rules: MaintenanceRules):
     case 'Rebooting':
       return sinceMs + rules.rebootSeconds * 1000
     case 'Checking':
-      return Math.min(
-        sinceMs + rules.healthSeconds * 1000,
-        Number.isFinite(healthySinceMs) ? healthySinceMs + rules.settleSeconds * 1000 : Number.POSITIVE_INFINITY,
-      )
+      return Number.isFinite(healthySinceMs)
+        ? healthySinceMs + rules.settleSeconds * 1000
+        : sinceMs + rules.healthSeconds * 1000
     default:
       return sinceMs + rules.againSeconds * 1000
   }
@@ -156,11 +155,15 @@ function upgradingStep(node: MaintenanceNode, record: MaintenanceRecord, facts: 
   return failed(node, record, facts, `it did not report the end of its upgrade within ${facts.rules.upgradeSeconds} s`)
 }
 
-/** A machine that may not restart has its updates all the same: the condition RebootRequired stays. */
-function afterUpgrade(node: MaintenanceNode, record: MaintenanceRecord, facts: StepFacts): NodeStep {
-  const { report, canReboot, bootID } = node
+/**
+ * A machine that may not restart has its updates all the same: the condition RebootRequired stays. Undefined: it waits for the end of the trial
+ * of a release, of which the reboot would be an attempt.
+ */
+function afterUpgrade(node: MaintenanceNode, record: MaintenanceRecord, facts: StepFacts): NodeStep | undefined {
+  const { report, canReboot, bootID, isOnTrial } = node
   if (report?.rebootRequired !== true || !canReboot || bootID === '')
     return entered(node, record, facts, 'Checking', 'Its health is checked')
+  if (isOnTrial) return undefined
   const step = entered(node, record, facts, 'Rebooting', 'It restarts')
   return { ...step, record: { ...step.record, bootID, requestedAt: step.record.since }, reboots: true }
 }
@@ -249,7 +252,9 @@ function ended(
   phase: 'Done' | 'Abandoned' | 'Postponed',
   reason: string | undefined,
 ): NodeStep {
-  const record = { id: before.id, phase, since: rfc3339(nowMs), ...(reason !== undefined && { reason }) }
+  // Its next turn is counted from its failure, not from when somebody looked at it.
+  const since = phase === 'Abandoned' ? before.since : rfc3339(nowMs)
+  const record = { id: before.id, phase, since, ...(reason !== undefined && { reason }) }
   const message = phase === 'Done' ? 'Its maintenance is done' : `Its maintenance ends: ${reason}`
   return { node, before, record, cordon: 'give', message }
 }

@@ -3,19 +3,18 @@
  * it remembers is `RolloutState`, so that another controller continues where this one ended.
  */
 import { freePlaces } from './node-places.ts'
+import type { ResumedState } from './operator-resume.ts'
 import { type RingNodes, ringsOf } from './rings.ts'
 import { type FleetRelease, type NodeProgress, nextStep, type RolloutNode, rolloutProgress } from './rollout-facts.ts'
 import type { RolloutRules } from './rollout-rules.ts'
 
-export type RolloutState = {
+export type RolloutState = ResumedState & {
   /** Index of the ring that gets the release now; that of no ring when all have it. */
   readonly ring: number
   /** Since when its connected nodes have finished. */
   readonly soakSinceMs?: number
   /** Why nothing goes on until an operator resumes it. */
   readonly paused?: string
-  /** Failures up to then no longer count: an operator has resumed it since. */
-  readonly resumedMs?: number
 }
 
 export const firstState: RolloutState = { ring: 0 }

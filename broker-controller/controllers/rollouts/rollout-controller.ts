@@ -61,7 +61,8 @@ async function runRollout(needs: RolloutNeeds, signal: AbortSignal): Promise<voi
   const pass = async (): Promise<number> => {
     await keepReports()
     const map = maps.get(rolloutKey)
-    const found = map && readRollout(map)
+    const nowMs = clock.wallMs()
+    const found = map && readRollout(map, nowMs)
     if (typeof found !== 'object') metrics.show(undefined)
     if (map === undefined || found === undefined) return idleMs
     if (typeof found === 'string') {
@@ -70,7 +71,6 @@ async function runRollout(needs: RolloutNeeds, signal: AbortSignal): Promise<voi
       return idleMs
     }
     const { wish, state } = found
-    const nowMs = clock.wallMs()
     const controllers = await addressesOfControllers(store)
     const members: RolloutNode[] = []
     await eachInTurns([...nodes.all()], (node) => void members.push(rolloutNode(node, wish.rules, controllers)))

@@ -9,6 +9,7 @@ import { isRelease } from '../../../api/node/agent-update.ts'
 import { type Described, double, integer, list, object, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { firstState, type RolloutState, type RolloutStatus } from './next-rollout.ts'
+import { newResume } from './operator-resume.ts'
 import { type RolloutRules, RolloutRulesSchema, readRolloutRules } from './rollout-rules.ts'
 
 const FleetReleaseSchema = object({ version: text, sequence: integer, digest: text, floor: integer })
@@ -29,6 +30,7 @@ const StateSchema = object({
   soakSinceMs: optional(double),
   paused: optional(text),
   resumedMs: optional(double),
+  resumedAt: optional(text),
 })
 
 const mostStragglers = 100
@@ -39,8 +41,8 @@ export type StoredRollout = {
   readonly state: RolloutState
 }
 
-/** Undefined: there is no rollout. A text: why the object cannot be used. */
-export function readRollout({ data = {} }: Pick<ConfigMap, 'data'>): StoredRollout | string | undefined {
+/** Undefined: there is no rollout. A text: why the object cannot be used. `nowMs`: what resumes that are new count from; who only shows it needs none. */
+export function readRollout({ data = {} }: Pick<ConfigMap, 'data'>, nowMs = 0): StoredRollout | string | undefined {
   const written = data[rolloutFields.wish]
   if (written === undefined) return undefined
   const decoded = decode(WishSchema, parseJson(written))
@@ -50,7 +52,7 @@ export function readRollout({ data = {} }: Pick<ConfigMap, 'data'>): StoredRollo
   if (typeof rules === 'string') return rules
   if (wish.releases.length > mostReleases || ![wish.target, ...wish.releases].every(isRelease))
     return 'the field "rollout" names something that is not a release'
-  return { wish, state: withOperator(storedState(data[rolloutFields.state], wish), data) }
+  return { wish, state: withOperator(storedState(data[rolloutFields.state], wish), data, nowMs) }
 }
 
 function storedState(written: string | undefined, { target }: RolloutWish): RolloutState {
@@ -61,11 +63,10 @@ function storedState(written: string | undefined, { target }: RolloutWish): Roll
 }
 
 /** A pause of the operator holds until it is resumed; one of the controller until an operator has resumed it since. */
-function withOperator(state: RolloutState, data: { readonly [key: string]: string }): RolloutState {
-  const resumedMs = Date.parse(data[rolloutFields.resumedAt] ?? '')
-  const isResumed = Number.isFinite(resumedMs) && resumedMs !== state.resumedMs
+function withOperator(state: RolloutState, data: { readonly [key: string]: string }, nowMs: number): RolloutState {
+  const again = newResume(state, data[rolloutFields.resumedAt], nowMs)
   const { paused: _, ...running } = state
-  const resumed = isResumed ? { ...running, resumedMs } : state
+  const resumed = again === undefined ? state : { ...running, ...again }
   return data[rolloutFields.pause] === undefined ? resumed : { ...resumed, paused: data[rolloutFields.pause] }
 }
 

@@ -5,6 +5,7 @@ import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { Loop } from '../../../daemon/run.ts'
+import { requestEviction } from '../../apiserver/filters/eviction-request.ts'
 import type { LocalAnswer, LocalRequest } from '../../apiserver/filters/in-process-api.ts'
 import type { MachineButton } from './home-assistant-settings.ts'
 
@@ -82,9 +83,8 @@ export function drains({ request, podsOf, clock, limited }: DrainNeeds): Drains 
     const held = new Set<string>()
     for (const pod of pods) {
       if (signal.aborted || running.get(node) !== drain) break
-      const { namespace, name, uid = '' } = pod.metadata
-      const code = await evict(pod, request, signal)
-      const outcome = evictionOutcome(code)
+      const { namespace = '', name = '', uid = '' } = pod.metadata
+      const { outcome, code } = await requestEviction({ namespace, name, uid }, (one) => request(one, signal))
       if (outcome === 'refused') {
         const refused = { node, pod: `${namespace}/${name}`, code }
         limited.warn(`drain ended ${node}`, 'Drain ended: a pod cannot be evicted', refused)
@@ -145,20 +145,4 @@ function nextEvictions(leaving: readonly Pod[], { evicted, held }: Drain): reado
   const left = leaving.filter(({ metadata: { uid = '' } }) => !evicted.has(uid))
   const isHeld = ({ metadata: { uid = '' } }: Pod) => held.has(uid)
   return [...left.filter((pod) => !isHeld(pod)), ...left.filter(isHeld)].slice(0, evictionsAtOnce)
-}
-
-async function evict(
-  { metadata: { namespace = '', name = '' } }: Pod,
-  request: DrainNeeds['request'],
-  signal: AbortSignal,
-): Promise<number> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/eviction`
-  const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name } }
-  return (await request({ method: 'POST', path, body }, signal)).code
-}
-
-/** 404: the pod is gone already. 429: a disruption budget does not allow it yet. */
-function evictionOutcome(code: number): 'evicted' | 'held' | 'refused' {
-  if (code === 201 || code === 404) return 'evicted'
-  return code === 429 ? 'held' : 'refused'
 }

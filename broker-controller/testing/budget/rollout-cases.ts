@@ -8,6 +8,7 @@ import {
 } from '../../../api/node/agent-update.ts'
 import { maintenanceKey } from '../../../api/node/fleet-maintenance.ts'
 import { type OsReport, osUpdatesAnnotation } from '../../../api/node/os-updates.ts'
+import { evictionAnswer } from '../../../api/pod/eviction-answer.ts'
 import { aNode } from '../../../api/testing/builders.ts'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { maintenanceController } from '../../controllers/maintenance/maintenance-controller.ts'
@@ -70,7 +71,11 @@ export const rolloutCases: readonly ControllerCase[] = [
   {
     what: 'a maintenance over 10,000 nodes begins',
     loops: (needs) => [
-      maintenanceController({ ...needs, metrics: maintenanceMetrics(metricsRegistry()), evict: async () => 'held' }),
+      maintenanceController({
+        ...needs,
+        metrics: maintenanceMetrics(metricsRegistry()),
+        evict: async () => evictionAnswer(429),
+      }),
     ],
     fill: ({ store }) => each(nodes, (at) => store.create('nodes', needy(at))),
     act: ({ store }) =>
