@@ -48,9 +48,16 @@ export function volumeDisk({ time, random, disk, moved }: VolumeDiskNeeds): Volu
   let unsynced: readonly { readonly atMs: number; readonly tree: Tree }[] = []
   let places = new Map<string, VolumeData['place']>()
 
+  /** What the file system has flushed by itself. */
+  const commit = () => {
+    const isLate = ({ atMs }: { readonly atMs: number }) => time.nowMs - atMs < commitMs
+    durable = unsynced.findLast((one) => !isLate(one))?.tree ?? durable
+    unsynced = unsynced.filter(isLate)
+  }
   const change = (next: Tree) => {
+    commit()
     tree = next
-    unsynced = [...unsynced.filter(({ atMs }) => time.nowMs - atMs < commitMs), { atMs: time.nowMs, tree }]
+    unsynced = [...unsynced, { atMs: time.nowMs, tree }]
     look()
   }
   const sync = () => {
@@ -82,9 +89,8 @@ export function volumeDisk({ time, random, disk, moved }: VolumeDiskNeeds): Volu
       return data
     },
     powerCut() {
-      const late = unsynced.filter(({ atMs }) => time.nowMs - atMs < commitMs)
-      const committed = unsynced.filter(({ atMs }) => time.nowMs - atMs >= commitMs).at(-1)?.tree ?? durable
-      const kept = random.pick([committed, ...late.map((one) => one.tree)])
+      commit()
+      const kept = random.pick([durable, ...unsynced.map((one) => one.tree)])
       tree = withFolders(withoutBelow(kept, inMemory), agentFolders.memoryDirectory)
       sync()
       look()
