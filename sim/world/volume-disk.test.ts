@@ -81,6 +81,28 @@ test('data is followed to the trash and back, and into nothing', async (t) => {
   )
 })
 
+test('a call finds what is there after its wait', async (t) => {
+  const { disk, agent, done } = opened()
+  const folder = `${pool}/a`
+  await done(agent.makeFolder(pool))
+  const calls: readonly [string, () => Promise<unknown>][] = [
+    ['replace', () => agent.replace(`${folder}/data.json`, '{}')],
+    ['makeFolder', () => agent.makeFolder(`${folder}/b`)],
+    ['freshFolder', () => agent.freshFolder(folder, 'new-', 0o700)],
+    ['removeEmptyFolder', () => agent.removeEmptyFolder(folder)],
+    ['sync', () => agent.sync(folder)],
+  ]
+  for (const [name, call] of calls) {
+    await done(agent.makeFolder(folder))
+    disk.slowness = 100
+    const called = call()
+    disk.slowness = 1
+    await done(agent.removeFolder(folder))
+    await t.rejects(done(called), { code: 'ENOENT' }, name)
+    t.same(await done(agent.names(pool)), [], `${name} leaves nothing behind`)
+  }
+})
+
 test('a full disk takes nothing, and nothing happens after the end of the program', async (t) => {
   const { disk, life, time, agent, done } = opened()
   await done(agent.makeFolder(pool))

@@ -71,12 +71,11 @@ export function volumeDisk({ time, random, disk, moved }: VolumeDiskNeeds): Volu
     places = new Map([...[...places.keys()].map((data) => [data, 'gone'] as const), ...now])
   }
   const passed = () => time.passed(disk.slowness * random.between(1, 15))
-  const written = async (path: string) => {
+  const requireSpace = (path: string) => {
     if (disk.isFull) throw systemError('ENOSPC', 'no space left on device', path)
-    await passed()
   }
 
-  const journal: Journal = { tree: () => tree, change, sync, passed, written, newID: () => uuidOf(random.next) }
+  const journal: Journal = { tree: () => tree, change, sync, passed, requireSpace, newID: () => uuidOf(random.next) }
 
   return {
     seenBy: (life) => withinLife(callsOf(life, journal), life),
@@ -111,18 +110,19 @@ type Journal = {
   /** All changes so far stay. */
   readonly sync: () => void
   readonly passed: () => Promise<void>
-  /** Rejects where the disk is full. */
-  readonly written: (path: string) => Promise<void>
+  /** Throws where the disk is full. */
+  readonly requireSpace: (path: string) => void
   readonly newID: () => string
 }
 
-/** Each call takes time, and is not made any more when the program has ended meanwhile. */
-function callsOf(life: ProgramLife, { tree, change, sync, passed, written, newID }: Journal): PoolFiles {
+/** Each call takes time, finds what is there then, and is not made any more when the program has ended meanwhile. */
+function callsOf(life: ProgramLife, { tree, change, sync, passed, requireSpace, newID }: Journal): PoolFiles {
   return {
     ...reading(tree),
     async replace(path, text) {
+      await passed()
       requireFolder(tree(), dirname(path))
-      await written(path)
+      requireSpace(path)
       if (!life.isAlive) return
       change(new Map(tree()).set(path, text))
       await passed()
@@ -133,16 +133,18 @@ function callsOf(life: ProgramLife, { tree, change, sync, passed, written, newID
       if (life.isAlive) change(withFolders(tree(), dirname(path)).set(path, text))
     },
     async makeFolder(path) {
+      await passed()
       if (tree().has(path)) return
       requireFolder(tree(), dirname(path))
-      await written(path)
+      requireSpace(path)
       if (!life.isAlive) return
       change(new Map(tree()).set(path, undefined))
       sync()
     },
     async freshFolder(folder, prefix, _mode) {
+      await passed()
       requireFolder(tree(), folder)
-      await written(folder)
+      requireSpace(folder)
       const path = `${folder}/${prefix}${newID()}`
       if (life.isAlive) change(new Map(tree()).set(path, undefined))
       return path
@@ -155,8 +157,8 @@ function callsOf(life: ProgramLife, { tree, change, sync, passed, written, newID
       if (life.isAlive) change(renamed(tree(), from, to))
     },
     async sync(folder) {
-      requireFolder(tree(), folder)
       await passed()
+      requireFolder(tree(), folder)
       if (life.isAlive) sync()
     },
     async removeFile(path) {
@@ -164,8 +166,9 @@ function callsOf(life: ProgramLife, { tree, change, sync, passed, written, newID
       if (life.isAlive && tree().has(path)) change(without(tree(), path))
     },
     async removeEmptyFolder(path) {
-      if (namesIn(tree(), path).length > 0) throw systemError('ENOTEMPTY', 'directory not empty', path)
       await passed()
+      requireFolder(tree(), path)
+      if (namesIn(tree(), path).length > 0) throw systemError('ENOTEMPTY', 'directory not empty', path)
       if (life.isAlive) change(without(tree(), path))
     },
     async removeFolder(path) {
