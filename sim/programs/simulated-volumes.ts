@@ -11,7 +11,7 @@ import type { ClaimVolume, VolumeStore } from '../../agent/pods/volumes/volume-s
 import type { FakeVolumes } from '../../agent/testing/fake-volumes.ts'
 import type { Pool } from '../../api/storage/pools.ts'
 import type { ProgramLife } from '../world/life.ts'
-import { agentFolders, type VolumeDisk } from '../world/volume-disk.ts'
+import { agentFolders, podsFolder, type VolumeDisk } from '../world/volume-disk.ts'
 
 export type SimulatedVolumesNeeds = {
   readonly life: ProgramLife
@@ -36,12 +36,11 @@ export function simulatedVolumes(needs: SimulatedVolumesNeeds): SimulatedVolumes
   const { life, others, capacityBytes, placed } = needs
   const files = needs.files.seenBy(life)
   const { dataDirectory, memoryDirectory } = agentFolders
-  const pods = `${memoryDirectory}/pods`
-  const folderOf = (podUID: string) => `${pods}/${podUID}/claims`
+  const folderOf = (podUID: string) => `${podsFolder}/${podUID}/claims`
   const pools = volumePools([], agentFolders, files)
   const remote = remoteFiles()
   const claims = claimVolumes({
-    ...{ folderOf, pods, remote, pools, files, csi: noCsiVolumes },
+    ...{ folderOf, pods: podsFolder, remote, pools, files, csi: noCsiVolumes },
     shares: shareMounts({ folder: memoryDirectory, remote }),
     devices: deviceMounts({ folder: memoryDirectory }),
   })
@@ -59,10 +58,12 @@ export function simulatedVolumes(needs: SimulatedVolumesNeeds): SimulatedVolumes
     async remove(podUID, signal) {
       claims.stop(podUID)
       await others.remove(podUID)
-      await files.removeFolder(`${pods}/${podUID}`, signal)
+      await files.removeFolder(`${podsFolder}/${podUID}`, signal)
       released()
     },
-    podUIDs: async () => [...new Set([...(await others.podUIDs()), ...(await files.names(pods).catch(() => []))])],
+    podUIDs: async () => [
+      ...new Set([...(await others.podUIDs()), ...(await files.names(podsFolder).catch(() => []))]),
+    ],
   }
   return {
     store,

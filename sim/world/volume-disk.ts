@@ -19,6 +19,8 @@ export interface VolumeDisk {
   seenBy(life: ProgramLife): PoolFiles
   /** What a container writes and flushes in this folder; undefined: the folder is not there. Data that is there stays. */
   write(folder: string, data: string): string | undefined
+  /** The names of what is in the folder; none where it is not there. */
+  names(folder: string): readonly string[]
   powerCut(): void
   /** The system of the machine is installed again: what is not below this path is lost. */
   loseAllBut(path: string): void
@@ -40,6 +42,8 @@ const commitMs = 5_000
 const dataFile = '/data-of-the-volume'
 const inMemory = '/run/'
 export const agentFolders = { dataDirectory: '/var/lib/bramble/agent', memoryDirectory: '/run/bramble/agent' }
+/** It has a folder for each pod with claims, by the uid of the pod. */
+export const podsFolder = `${agentFolders.memoryDirectory}/pods`
 
 export function volumeDisk({ time, random, disk, moved }: VolumeDiskNeeds): VolumeDisk {
   const first: Tree = withFolders(withFolders(new Map(), agentFolders.dataDirectory), agentFolders.memoryDirectory)
@@ -87,6 +91,7 @@ export function volumeDisk({ time, random, disk, moved }: VolumeDiskNeeds): Volu
       sync()
       return data
     },
+    names: (folder) => namesIn(tree, folder),
     powerCut() {
       commit()
       const kept = random.pick([durable, ...unsynced.map((one) => one.tree)])

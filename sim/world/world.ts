@@ -23,7 +23,7 @@ import { type SimulatedNetwork, simulatedNetwork } from './simulated-network.ts'
 import type { SimulatedPrograms } from './simulated-programs.ts'
 import type { SimulatedTime } from './simulated-time.ts'
 import { type StoreContents, type StoreFile, storeFile } from './store-file.ts'
-import { agentFolders, type VolumeData, type VolumeDisk, volumeDisk } from './volume-disk.ts'
+import { agentFolders, podsFolder, type VolumeData, type VolumeDisk, volumeDisk } from './volume-disk.ts'
 
 export interface WorldNode {
   readonly name: string
@@ -294,7 +294,10 @@ function worldNode(parts: Parts, shape: MachineShape, index: number, random: Ran
   })
   return {
     ...{ name, engine, disk, host },
-    podFolders: () => [...new Set([...volumes.placed.keys()].map((key) => key.split('/')[0] ?? ''))],
+    podFolders() {
+      const others = [...volumes.placed.keys()].map((key) => key.split('/')[0] ?? '')
+      return [...new Set([...others, ...(claims?.files.names(podsFolder) ?? [])])]
+    },
     agent: {
       ...agent,
       get isRunning() {
