@@ -1,6 +1,6 @@
 /** The faults of a world: each begins, lasts for a while and ends. */
 import { etcdMachine } from './etcd/simulated-etcd.ts'
-import { image } from './people/workloads.ts'
+import { image, isInstance } from './people/workloads.ts'
 import type { Story } from './story/story.ts'
 import type { RandomSource } from './world/random-source.ts'
 import type { SimulatedNetwork } from './world/simulated-network.ts'
@@ -97,13 +97,14 @@ function restoreFault(
 /** The pods of StatefulSets whose containers run on it. */
 function instancesOn({ engine }: WorldNode) {
   return engine.containers
-    .filter(({ state, identity }) => state === 'running' && /^(db|vault)-\d+$/.test(identity.podName))
+    .filter(({ state, identity }) => state === 'running' && isInstance(identity.podName))
     .map(({ identity }) => identity)
 }
 
 /**
- * One node is lost for longer than its pods tolerate, and its containers run on: they are evicted, and others may take their place. Never two
- * nodes at a time: where all are lost, nothing is evicted.
+ * One node is lost, mostly for longer than its pods tolerate, and its containers run on: they are evicted, and others may take their place.
+ * Another fault of the node may end it early: the end of a shorter cut heals this one, too, and an agent starts with its machine. No two nodes
+ * are lost by this fault at a time: where all are lost, nothing is evicted.
  */
 export function lostNode(world: World, _ms: number, random: RandomSource): Fault {
   const ms = random.between(400_000, 900_000)

@@ -21,7 +21,7 @@ import { watchIsWhole } from './invariants/watch-is-whole.ts'
 import { guardedPods } from './people/operator.ts'
 import { simulatedUser, type User } from './people/user.ts'
 import { watchKind } from './people/watcher.ts'
-import { image } from './people/workloads.ts'
+import { image, isInstance } from './people/workloads.ts'
 import { type Coverage, type CoverageCounter, coverageCounter } from './story/coverage.ts'
 import { openStory, type Story } from './story/story.ts'
 import { beginLife } from './world/life.ts'
@@ -151,7 +151,7 @@ function openRules() {
     ruleOf(programsRun),
     ruleOf(acrossRestores(answeredIsStored)),
     ruleOf(acrossRestores(watchIsWhole)),
-    ruleOf(onePodOfAName((pod) => /^(db|vault)-\d+$/.test(pod))),
+    ruleOf(onePodOfAName(isInstance)),
     ruleOf(completedStaysCompleted((pod) => pod.startsWith('sums'))),
     ruleOf(healthyIsNotEvicted),
     ruleOf(evictionsAreLimited),

@@ -44,6 +44,11 @@ export function statefulSet(name: string, replicas: number): Workload {
   return { path: '/apis/apps/v1/namespaces/default/statefulsets', resource: 'statefulsets', name, manifest }
 }
 
+/** Whether a pod of this name is one of the StatefulSets `db` and `vault` that people of the world have. */
+export function isInstance(pod: string): boolean {
+  return /^(db|vault)-\d+$/.test(pod)
+}
+
 const claimsPath = '/api/v1/namespaces/default/persistentvolumeclaims'
 
 /** It gets the default class, `local-path`. */
