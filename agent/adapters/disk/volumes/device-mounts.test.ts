@@ -3,10 +3,12 @@ import { mkdir, readFile, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
+import { messageOf } from '../../../../daemon/errors.ts'
 import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../../test/support/volumes.ts'
 import type { WantedVolume } from '../../../pods/volumes/volume-store.ts'
 import { mountPoints } from '../mounts.ts'
+import { deviceMounts } from './device-mounts.ts'
 
 const run = promisify(execFile)
 const skip = skipWithout('root', isRoot())
@@ -32,6 +34,18 @@ async function withDevice(t: Test, content: Buffer | string = '') {
   /** Its first bytes, by which a file system that was made would be seen. */
   const head = async () => (await readFile(file)).subarray(0, 65_536)
   return { ...volumes, device, mounted, isMounted, head }
+}
+
+/** Tries until that resolves, as a pod does. */
+async function tried<T>(act: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await act()
+    } catch (error) {
+      if (!/takes longer than usual/.test(messageOf(error))) throw error
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  }
 }
 
 test('local volumes of a device with a file system', { skip }, async (t) => {
@@ -89,5 +103,17 @@ test('local volumes of a device with a file system', { skip }, async (t) => {
     await run('umount', [own])
     await store.place('u', claim(device))
     await store.remove('u')
+  })
+
+  t.test('a device that was mounted late, and is released before a pod takes it, is mounted again', async (t) => {
+    const { device, memoryDirectory } = await withDevice(t)
+    const mounts = deviceMounts({ folder: memoryDirectory, patienceMs: 0 })
+    const place = () => mounts.place('pv-1', device, { fsType: undefined, isReadOnly: false })
+    await t.rejects(place(), { message: /takes longer than usual/ })
+    while ((await mounts.uids()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    await mounts.unmount('pv-1')
+    t.same(await mounts.uids(), [])
+    await tried(place)
+    t.same(await mounts.uids(), ['pv-1'])
   })
 })

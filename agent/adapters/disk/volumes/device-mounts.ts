@@ -62,9 +62,13 @@ export function deviceMounts({
     async place(uid, device, wanted) {
       const late = `device ${device} is being checked or formatted, which takes longer than usual`
       const path = pathOf(uid)
-      await patient.run(uid, late, async () => {
-        if (!(await isMounted(uid))) await mountDevice(await realpath(device), path, wanted)
-      })
+      const mounted = () =>
+        patient.run(uid, late, async () => {
+          if (!(await isMounted(uid))) await mountDevice(await realpath(device), path, wanted)
+        })
+      await mounted()
+      // That may be the result of a mount which was late, and was unmounted since.
+      if (!(await isMounted(uid))) await mounted()
       return path
     },
     async check(uid) {
