@@ -1,12 +1,11 @@
 /** This machine as a member of its fleet: its certificate, its Node object, its mirror pods, and checkpoints for the controller. */
-import { isDeepStrictEqual } from 'node:util'
 import { probePort, probePortAnnotation } from '../../api/network/address-probe.ts'
 import { type AgentUpdateReport, agentUpdateAnnotation } from '../../api/node/agent-update.ts'
 import { inventoryAnnotation } from '../../api/node/machine-inventory.ts'
 import { type OsReport, osUpdatesAnnotation } from '../../api/node/os-updates.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
 import { mapsBlocksAnnotation, mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
-import { type Pool, poolsAnnotation } from '../../api/storage/pools.ts'
+import type { Pool } from '../../api/storage/pools.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
@@ -32,6 +31,7 @@ import {
 } from '../node/connection/controller-servers.ts'
 import { checkpointReporter } from '../node/registration/checkpoint-report.ts'
 import { desiredContents } from '../node/registration/desired-contents.ts'
+import { registeredPools } from '../node/registration/registered-pools.ts'
 import { registration } from '../node/registration/registration.ts'
 import type { NodeStatusManager } from '../node/status/node-status-manager.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
@@ -200,12 +200,7 @@ type Description = Awaited<ReturnType<typeof describeMachine>>
 function registrationOf(parts: MembershipParts) {
   const { root, configuration, identity, board, machine, status, link, log } = parts
   const { api, credentials } = link
-  let registeredPools: readonly Pool[] | undefined
-  const poolAnnotations = async () => {
-    // The first look at them may come after the registration.
-    registeredPools = board.pools.get() ?? (await reported(parts.volumePools, log))
-    return { [poolsAnnotation]: JSON.stringify(registeredPools) }
-  }
+  const pools = registeredPools(board.pools, () => reported(parts.volumePools, log))
   const { operatingSystem, architecture } = machine.inventory.system
   const description = cell<Description | undefined>(undefined)
   let isDescribed = false
@@ -221,7 +216,7 @@ function registrationOf(parts: MembershipParts) {
         [inventoryAnnotation]: JSON.stringify(await readMachineInventory(root)),
         ...reportedAs(agentUpdateAnnotation, board.updateReport.get()),
         ...reportedAs(osUpdatesAnnotation, board.osReport.get()),
-        ...(await poolAnnotations()),
+        ...(await pools.annotations()),
       },
       nodeLabels: configuration.nodeLabels,
       taints: configuration.registerWithTaints,
@@ -243,10 +238,7 @@ function registrationOf(parts: MembershipParts) {
   description.onChange(registering.again)
   board.updateReport.onChange(registering.again)
   board.osReport.onChange(registering.again)
-  // A disk that came or went since, or is full now. The first look is usually after the registration, and finds the same.
-  board.pools.onChange((found) => {
-    if (registeredPools !== undefined && !isDeepStrictEqual(registeredPools, found)) registering.again()
-  })
+  pools.onChange(registering.again)
   return registering
 }
 

@@ -1,5 +1,4 @@
 /** The agent of a machine of the world: its loops over simulated Docker, disk and network. */
-import { isDeepStrictEqual } from 'node:util'
 import { mqttControlPlane } from '../../agent/adapters/mqtt/mqtt-control-plane.ts'
 import { agentBoard, writeEnds } from '../../agent/assembly/board.ts'
 import { assembleNodeStatus } from '../../agent/assembly/node-status.ts'
@@ -8,6 +7,7 @@ import { agentConfiguration, emptyAgentConfiguration } from '../../agent/configu
 import { checkpointReporter } from '../../agent/node/registration/checkpoint-report.ts'
 import { desiredContents } from '../../agent/node/registration/desired-contents.ts'
 import { leaseManager } from '../../agent/node/registration/lease-manager.ts'
+import { registeredPools } from '../../agent/node/registration/registered-pools.ts'
 import { registration } from '../../agent/node/registration/registration.ts'
 import { nodeEvents } from '../../agent/node/status/node-event.ts'
 import { runtimeHealth } from '../../agent/node/status/runtime-health.ts'
@@ -20,7 +20,6 @@ import type { fakeVolumes } from '../../agent/testing/fake-volumes.ts'
 import { agentCounters } from '../../agent/usage/agent-counters.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
 import { mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
-import { type Pool, poolsAnnotation } from '../../api/storage/pools.ts'
 import { firstValue } from '../../daemon/cell.ts'
 import type { Log } from '../../daemon/log.ts'
 import { runLoops } from '../../daemon/run.ts'
@@ -175,11 +174,7 @@ function membershipOf(
   const { machine: nodeName, life } = place
   const { clock } = life
   const api = nodeApi(place, servers)
-  let registeredPools: readonly Pool[] | undefined
-  const poolsOf = async () => {
-    registeredPools = board.pools.get() ?? (await kept?.pools()) ?? []
-    return registeredPools
-  }
+  const pools = registeredPools(board.pools, async () => (kept === undefined ? shape.pools : kept.pools()))
   const registering = registration({
     ...{ api, clock, log },
     facts: async () => ({
@@ -188,20 +183,13 @@ function membershipOf(
       hardware: shape.hardware,
       annotations: {
         [referencesAnnotation]: 'true',
-        ...(orders !== undefined && {
-          ...{
-            [mountsClaimsAnnotation]: 'true',
-            [poolsAnnotation]: JSON.stringify(kept === undefined ? shape.pools : await poolsOf()),
-          },
-        }),
+        ...(orders !== undefined && { [mountsClaimsAnnotation]: 'true', ...(await pools.annotations()) }),
       },
     }),
     status: () => firstValue(board.nodeStatus),
     registered: () => status.report(),
   })
-  board.pools.onChange((found) => {
-    if (registeredPools !== undefined && !isDeepStrictEqual(registeredPools, found)) registering.again()
-  })
+  pools.onChange(registering.again)
   const reporter = checkpointReporter({
     ...{ api, nodeName, remembered: pods.lastDesired, clock, random, log },
     desired: pods.desired,
