@@ -142,14 +142,11 @@ for (const [name, [given, why]] of Object.entries(refusals)) {
   })
 }
 
-test('an archive of 64 MiB is made in a part of its size', async (t) => {
+test('an archive of 68 MiB is written in pieces while its delta of 4 MiB is read', async (t) => {
   const random = seededRandom(5)
-  const block = Buffer.from(Uint8Array.from({ length: 2 ** 20 }, () => Math.floor(random() * 256)))
-  const parts = Array.from({ length: 64 }, (_, at) => ({
-    bytes: Buffer.from(`${at}`),
-    from: at,
-    length: 2 ** 20 - 100,
-  }))
+  const noise = (length: number) => Buffer.from(Uint8Array.from({ length }, () => Math.floor(random() * 256)))
+  const block = noise(2 ** 20)
+  const parts = Array.from({ length: 64 }, (_, at) => ({ bytes: noise(2 ** 16), from: at, length: 2 ** 20 - 100 }))
   const whole = createHash('sha256')
   let size = 0
   for (const { bytes, from, length } of parts) {
@@ -158,12 +155,23 @@ test('an archive of 64 MiB is made in a part of its size', async (t) => {
   }
   const disk = powerCutDisk()
   for (const path of ['/', '/d']) await disk.makeFolder(path)
-  await disk.write('/d/delta', packed(parts), 0o600)
+  const delta = packed(parts)
+  await disk.write('/d/delta', delta, 0o600)
+  let read = 0
   let written = 0
   let largest = 0
+  let readAtFirst = 0
+  let mostAhead = 0
   const counting = {
     ...disk,
+    readPart: async (...part: Parameters<typeof disk.readPart>) => {
+      const bytes = await disk.readPart(...part)
+      read += bytes.length
+      return bytes
+    },
     append: async (_: string, content: Uint8Array) => {
+      if (written === 0) readAtFirst = read
+      mostAhead = Math.max(mostAhead, read / delta.length - written / size)
       written += content.length
       largest = Math.max(largest, content.length)
     },
@@ -179,5 +187,8 @@ test('an archive of 64 MiB is made in a part of its size', async (t) => {
     },
   })
   t.equal(written, size)
+  t.equal(read, delta.length)
   t.ok(largest <= 65_536, `pieces of at most ${largest} bytes`)
+  t.ok(readAtFirst * 8 < delta.length, `${readAtFirst} of ${delta.length} bytes are read before the first is written`)
+  t.ok(mostAhead < 1 / 8, `at most ${Math.round(mostAhead * 100)} % of the delta are read ahead`)
 })

@@ -45,6 +45,7 @@ test('steps are read as they were written, whatever the pieces', async (t) => {
 const wrong: { readonly [name: string]: readonly [readonly number[], RegExp] } = {
   'another format': [[2], /format 2/],
   'a copy from before the base': [[1, 0, 5, 1], /before its base/],
+  'a copy of no bytes': [[1, 0, 0, 0], /copy of no bytes/],
   'a length without end': [[1, 255, 255, 255, 255, 255, 255, 255, 255, 1], /too large/],
   'zeros that go on': [[1, 128, 128, 128, 128, 128, 128, 128, 128, 128], /too large/],
   'a number that is cut': [[1, 200], /cut short/],

@@ -55,6 +55,8 @@ export function deltaReader(): DeltaReader {
         awaited = whole > 0 ? 'insert' : 'copyLength'
         return undefined
       case 'copyLength':
+        // Steps that add nothing to the archive would have no end.
+        if (whole === 0) throw new Error('The delta has a copy of no bytes')
         length = whole
         awaited = 'distance'
         return undefined
