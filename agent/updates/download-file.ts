@@ -32,6 +32,13 @@ export class Unfinished extends Error {
   }
 }
 
+/** The controller does not have the file, or not yet. */
+export class NotServed extends Unfinished {
+  constructor(name: string) {
+    super('blocked', `The controller does not have ${name}`)
+  }
+}
+
 /** Small enough for a slow link within the deadline of a request. */
 const rangeBytes = 256 * 1024
 
@@ -43,7 +50,7 @@ export async function downloadFile(
   for (let have = await sizeOnDisk(path); have < size; ) {
     const most = Math.min(rangeBytes, size - have, await allowedBytes(allowance))
     const found = await source.read(name, have, most)
-    if (found === undefined) throw new Unfinished('blocked', `The controller does not have ${name}`)
+    if (found === undefined) throw new NotServed(name)
     if (found.size !== size)
       throw new Unfinished('blocked', `${name} has ${found.size} bytes at the controller, and ${size} are signed`)
     if (found.bytes.length === 0 || found.bytes.length > most)

@@ -118,8 +118,23 @@ test('a machine with another version downloads the archive compressed, or whole 
   t.ok(small(other.asked).every((name) => name === archiveName))
 })
 
+test('a delta that the controller does not have is left out, and used once it is there', async (t) => {
+  const { fetch, files, asked, now, got, place } = world(t)
+  files.delete(earlierName)
+  files.delete(nothingName)
+  now.bytes = 2500
+  t.match(await fetchRelease(fetch), { outcome: 'waiting' })
+  t.same([...new Set(small(asked))], [earlierName, nothingName, archiveName])
+  t.notOk(readdirSync(place).some((name) => name.endsWith('.refused')))
+  files.set(earlierName, ofEarlier)
+  now.bytes = Number.MAX_SAFE_INTEGER
+  asked.length = 0
+  t.match(await fetchRelease(fetch), { outcome: 'fetched' })
+  t.same([...new Set(small(asked))], [earlierName])
+  t.ok(got().equals(archive))
+})
+
 const faults: { readonly [name: string]: (files: Map<string, Buffer>) => void } = {
-  'that the controller does not have': (files) => files.delete(earlierName),
   'of another size': (files) => files.set(earlierName, Buffer.concat([ofEarlier, nothing, Buffer.from('x')])),
   'with other bytes than the signed ones': (files) =>
     files.set(earlierName, Buffer.from(ofEarlier.map((byte, at) => (at === 99 ? byte ^ 1 : byte)))),

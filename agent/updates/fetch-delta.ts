@@ -1,6 +1,6 @@
 /**
- * Makes the archive of a release of a delta, if this machine has the archive that the delta needs. A delta that cannot be had or used is
- * refused for good, and the next one or the whole archive takes its place.
+ * Makes the archive of a release of a delta, if this machine has the archive that the delta needs. A delta that is not there, or cannot be
+ * used, is left out: the next one or the whole archive takes its place. One whose bytes are wrong is not downloaded again.
  */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { deltaFileName, usableDeltas } from '../../daemon/updates/deltas/choose-
 import { archiveDigest, type InstalledArchive } from '../../daemon/updates/deltas/installed-archive.ts'
 import { fileDisk } from '../../daemon/updates/file-disk.ts'
 import type { ReleaseDelta, ReleaseManifest } from '../../daemon/updates/release-manifest.ts'
-import { type Download, downloadFile, isWhole, sizeOnDisk, Unfinished } from './download-file.ts'
+import { type Download, downloadFile, isWhole, NotServed, sizeOnDisk, Unfinished } from './download-file.ts'
 
 export type DeltaFetch = Download & {
   readonly arch: string
@@ -43,8 +43,8 @@ export async function fetchByDelta(
       applyDelta({ disk: fileDisk, base, delta: `${file}.part`, to: path, size, digest }),
     )
     if (refused !== undefined) {
-      log.warn('A delta of a release cannot be used', { name, reason: refused })
-      await replaceFile(refusedMark(file), refused)
+      log.warn('A delta of a release cannot be used', { name, reason: refused.reason })
+      if (refused.isForGood) await replaceFile(refusedMark(file), refused.reason)
     }
     await rm(`${file}.part`, { force: true })
     if (refused === undefined) return true
@@ -66,26 +66,30 @@ async function archivesByDigest({ installed, log }: DeltaFetch): Promise<Readonl
 
 type DeltaFile = { readonly name: string; readonly file: string; readonly delta: ReleaseDelta }
 
+type Refusal = { readonly reason: string; readonly isForGood: boolean }
+
 /** Undefined: the delta is downloaded and applied. */
 async function whyRefused(
   fetch: Download,
   { name, file, delta: { size, sha256 } }: DeltaFile,
   apply: () => Promise<void>,
-): Promise<string | undefined> {
+): Promise<Refusal | undefined> {
   const part = `${file}.part`
   try {
     await downloadFile(fetch, { path: part, name, size })
   } catch (error) {
-    if (error instanceof Unfinished && error.outcome === 'blocked') return error.message
-    throw error
+    if (!(error instanceof Unfinished) || error.outcome === 'waiting') throw error
+    // Several controllers get a release one after the other.
+    return { reason: error.message, isForGood: !(error instanceof NotServed) }
   }
-  if (!(await isWhole(part, size, sha256))) return `${name} is not the delta that the publisher signed`
+  if (!(await isWhole(part, size, sha256)))
+    return { reason: `${name} is not the delta that the publisher signed`, isForGood: true }
   return apply().then(
     () => undefined,
     (error: unknown) => {
       // A disk that is full takes the whole archive no better.
       if (codeOf(error) === 'ENOSPC') throw error
-      return storyOf(error)
+      return { reason: storyOf(error), isForGood: true }
     },
   )
 }
