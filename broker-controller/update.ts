@@ -163,14 +163,34 @@ async function install(values: Given, from: string): Promise<string> {
   return `Version ${release.version} ${how}. 'bramble-controller-update status' shows how the trial ends.`
 }
 
-/** Why this one of several controllers is not updated yet. Undefined: it stands by, is the only one, or does not run. */
-async function whyNotNow(values: Given, { version: wanted }: ReleaseManifest): Promise<string | undefined> {
+/**
+ * Why this one of several controllers is not updated yet. Undefined: it stands by, is the only one, does not run, or does not answer: an
+ * update may be what heals it.
+ */
+async function whyNotNow(values: Given, manifest: ReleaseManifest): Promise<string | undefined> {
+  const ending = AbortSignal.any([stopping.signal, AbortSignal.timeout(answerMs)])
+  try {
+    return await whyLeaderIsNotNext(values, manifest, ending)
+  } catch (error) {
+    stopping.signal.throwIfAborted()
+    log.warn('It is not known whether this controller leads: it is updated now', { error })
+    return undefined
+  }
+}
+
+const answerMs = 15_000
+
+async function whyLeaderIsNotNext(
+  values: Given,
+  { version: wanted }: ReleaseManifest,
+  ending: AbortSignal,
+): Promise<string | undefined> {
   const dataDir = values['data-dir']
-  const status = await requestLeaderStatus(adminSocketPath(dataDir), stopping.signal)
+  const status = await requestLeaderStatus(adminSocketPath(dataDir), ending)
   if (status?.leads !== true) return undefined
   const { path, context } = kubeconfigPlace(undefined, dataDir)
   const access = await readKubeconfig(path, context)
-  const servers = await controllerServers(async () => apiClient(access), stopping.signal)
+  const servers = await controllerServers(async () => apiClient(access), ending)
   const { ca } = access
   // This one leads, and is the first.
   return whyLeaderWaits(wanted, await standbyVersions(servers.slice(1), (url) => apiClient({ url, ca })))
