@@ -47,7 +47,10 @@ const largestSignature = 4 * 1024
 /** The controller runs as another user than who adds a release. */
 const readableByAll = 0o644
 
-/** The newest first. Folders that hold no release are left out. */
+/**
+ * The newest first. Folders that hold no release are left out. Contents were checked when they were added, and nodes check them again:
+ * here sizes are, for Home Assistant's view asks twice a minute.
+ */
 export async function listReleases(dataDir: string): Promise<readonly ServedRelease[]> {
   const names = await readdir(releaseFolder(dataDir)).catch((error: unknown) => {
     if (isMissing(error)) return []
@@ -55,10 +58,12 @@ export async function listReleases(dataDir: string): Promise<readonly ServedRele
   })
   const found: ServedRelease[] = []
   for (const name of names.filter((one) => /^[0-9a-f]{64}$/.test(one))) {
-    const read = await readRelease(releaseFolder(dataDir, name)).catch(() => undefined)
+    const folder = releaseFolder(dataDir, name)
+    const read = await readRelease(folder).catch(() => undefined)
     if (read?.digest !== name) continue
-    const { files: _, ...release } = read
-    found.push(release)
+    const { files, ...release } = read
+    const sizes = await Promise.all(files.map((file) => hasSize(folder, file))).catch(() => [false])
+    if (sizes.every(Boolean)) found.push(release)
   }
   return found.sort((one, other) => other.sequence - one.sequence)
 }
@@ -66,6 +71,7 @@ export async function listReleases(dataDir: string): Promise<readonly ServedRele
 /** Throws with the reason if the folder holds no whole release of the agent or of the controller. */
 export async function addRelease(from: string, dataDir: string): Promise<ServedRelease> {
   const { files, ...release } = await readRelease(from)
+  for (const file of files) await readSigned(from, file)
   const signatures = await readSignatures(from, await readdir(from))
   if (signatures.size === 0) throw new Error(`${from} has no signature of ${manifestFile}`)
   const to = releaseFolder(dataDir, release.digest)
@@ -73,8 +79,9 @@ export async function addRelease(from: string, dataDir: string): Promise<ServedR
   const part = join(releaseFolder(dataDir), `.${randomUUID()}`)
   try {
     await mkdir(part, { mode: 0o755 })
-    for (const name of [manifestFile, ...files])
-      await replaceFile(join(part, name), await readFile(join(from, name)), readableByAll)
+    await replaceFile(join(part, manifestFile), await readFile(join(from, manifestFile)), readableByAll)
+    // Read again, one at a time: an archive is 40 MB, and there is one for each architecture.
+    for (const file of files) await replaceFile(join(part, file.name), await readSigned(from, file), readableByAll)
     for (const [key, text] of signatures)
       await replaceFile(join(part, `${manifestFile}.${key}.minisig`), text, readableByAll)
     await rm(to, { recursive: true, force: true })
@@ -99,30 +106,30 @@ async function readSignatures(from: string, names: readonly string[]): Promise<R
   return found
 }
 
-/** With the names of its archives and deltas. Throws unless all are there, as the manifest names them. */
-async function readRelease(folder: string): Promise<ServedRelease & { readonly files: readonly string[] }> {
+type SignedFile = { readonly name: string; readonly what: string; readonly size: number; readonly sha256: string }
+
+/** With its archives and deltas, which are not looked at. Throws unless the manifest is that of a release. */
+async function readRelease(folder: string): Promise<ServedRelease & { readonly files: readonly SignedFile[] }> {
   const path = join(folder, manifestFile)
   if ((await stat(path)).size > largestManifest) throw new Error(`${path} is larger than ${largestManifest} bytes`)
   const file = await readFile(path)
+  const digest = sha256(file)
   const decoded = decode(ServedManifestSchema, parseJson(file.toString()))
   const program = decoded.ok ? releasePrograms.find((one) => one === decoded.value.program) : undefined
   if (!decoded.ok || program === undefined)
     throw new Error(`${path} is not that of a release of ${releasePrograms.join(' or ')}`)
   const { version, sequence, floor, archives } = decoded.value
   const downloads: ServedRelease['downloads'][number][] = []
-  const files: string[] = []
-  const check = async (name: string, signed: { readonly size: number; readonly sha256: string }, what: string) => {
-    if (releaseFileOf(releasePath({ digest: sha256(file), file: name })) === undefined)
+  const files: SignedFile[] = []
+  const add = (name: string, what: string, { size, sha256 }: { readonly size: number; readonly sha256: string }) => {
+    if (releaseFileOf(releasePath({ digest, file: name })) === undefined)
       throw new Error(`${path} names the file ${JSON.stringify(name)}, which cannot be served`)
-    const content = await readFile(join(folder, name))
-    if (content.length !== signed.size || sha256(content) !== signed.sha256)
-      throw new Error(`${join(folder, name)} is not the ${what} that ${manifestFile} names`)
-    files.push(name)
+    files.push({ name, what, size, sha256 })
   }
   for (const [arch, archive] of Object.entries(archives)) {
-    await check(`${program}_${version}_${arch}.tar`, archive, 'archive')
+    add(`${program}_${version}_${arch}.tar`, 'archive', archive)
     for (const delta of archive.deltas ?? []) {
-      await check(deltaFileName({ program, version }, arch, delta), delta, 'delta')
+      add(deltaFileName({ program, version }, arch, delta), 'delta', delta)
       const { baseVersion: fromVersion, size } = delta
       downloads.push({ arch, ...(fromVersion !== undefined && { fromVersion }), size })
     }
@@ -130,7 +137,19 @@ async function readRelease(folder: string): Promise<ServedRelease & { readonly f
       downloads.push({ arch, size: archive.size })
   }
   const archs = Object.keys(archives).sort()
-  return { program, version, sequence, floor, digest: sha256(file), archs, downloads, files }
+  return { program, version, sequence, floor, digest, archs, downloads, files }
+}
+
+/** The content of the file. Throws unless it is the one that is signed. */
+async function readSigned(folder: string, { name, what, size, sha256: digest }: SignedFile): Promise<Uint8Array> {
+  const content = await readFile(join(folder, name))
+  if (content.length !== size || sha256(content) !== digest)
+    throw new Error(`${join(folder, name)} is not the ${what} that ${manifestFile} names`)
+  return content
+}
+
+async function hasSize(folder: string, { name, size }: SignedFile): Promise<boolean> {
+  return (await stat(join(folder, name))).size === size
 }
 
 function sha256(content: Uint8Array): string {
