@@ -10,7 +10,7 @@ import { trustedAuthoritiesAnnotation } from '../../api/node/hardware-identity.t
 import type { Node } from '../../api/node.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { beginRollover, changeOver, finishRollover, type Rollover, rolloverIn } from '../../certs/rollover.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
+import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { rfc3339, systemClock } from '../../daemon/clock.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import { giveToOwner } from '../data-directory/backup.ts'
@@ -19,6 +19,7 @@ import { isIssuedCertificates, issuedCertificatesIn } from '../store/certificate
 import { revocationsIn, revocationsKey, withRevoked } from '../store/revocations.ts'
 import { certificatesRow } from './command-table.ts'
 import { adminSocketPath, requestReload } from './connection/admin-socket.ts'
+import { expectSuccess } from './connection/expect-success.ts'
 import { type ApiAccess, type KubeconfigPlace, kubeconfigPlace, readKubeconfig } from './connection/kubeconfig.ts'
 import { copyNote, refuseOnStandby } from './refuse-on-standby.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
@@ -279,11 +280,6 @@ async function itemsOf<T>(client: ApiClient, path: string, signal: AbortSignal):
   expectSuccess(`Cannot read ${path}`, answer)
   const { items } = answer.body as { readonly items?: readonly T[] }
   return items ?? []
-}
-
-function expectSuccess(what: string, { status, body }: ApiAnswer): void {
-  if (status >= 200 && status < 300) return
-  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
 }
 
 function datesOf(until: string, nowMs: number): readonly [string, string] {

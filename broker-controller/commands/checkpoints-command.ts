@@ -11,10 +11,11 @@ import {
   learntFromAnnotation,
   unprovenFromAnnotation,
 } from '../../api/node/node-checkpoint.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
+import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import { checkpointWindowKey, leastOpenMs } from '../store/checkpoints/checkpoint-window.ts'
 import { checkpointsRow } from './command-table.ts'
+import { expectSuccess } from './connection/expect-success.ts'
 import { readKubeconfig } from './connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
@@ -202,11 +203,6 @@ async function itemsOf(client: Client, path: string, signal: AbortSignal): Promi
   expectSuccess(`Cannot read ${path}`, answer)
   const { items } = answer.body as { readonly items?: readonly KubeObject[] }
   return items ?? []
-}
-
-function expectSuccess(what: string, { status, body }: ApiAnswer): void {
-  if (status >= 200 && status < 300) return
-  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
 }
 
 function annotation({ metadata }: KubeObject, key: string): string | undefined {

@@ -12,11 +12,12 @@ import { ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
 import { integer, list, object, optional, text } from '../../api/schema.ts'
 import { SecretSchema } from '../../api/secret.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
+import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { parseDuration } from '../../daemon/duration.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
 import { dashboardRow, loginLinkRow } from './command-table.ts'
+import { expectSuccess } from './connection/expect-success.ts'
 import { currentCluster, kubeconfigPlace, parseKubeconfig, readKubeconfig } from './connection/kubeconfig.ts'
 import { printable } from './printable.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
@@ -150,9 +151,4 @@ async function publicUrl(client: ApiClient, signal: AbortSignal): Promise<string
   const kubeconfig = decoded.ok ? decoded.value.data?.['kubeconfig'] : undefined
   if (kubeconfig === undefined) throw new Error('ConfigMap kube-public/cluster-info holds no kubeconfig')
   return currentCluster(parseKubeconfig(kubeconfig)).server
-}
-
-function expectSuccess(what: string, { status, body }: ApiAnswer): void {
-  if (status >= 200 && status < 300) return
-  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
 }

@@ -9,12 +9,13 @@ import { decode } from '../../api/decode.ts'
 import { newKey, privateKeyPem } from '../../certs/authority.ts'
 import { type ClientSubject, createClientCSR } from '../../certs/client-csr.ts'
 import { kubeconfigText } from '../../certs/kubeconfig.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
+import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
 import { parseDuration } from '../../daemon/duration.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
 import { kubeconfigRow } from './command-table.ts'
+import { expectSuccess } from './connection/expect-success.ts'
 import { kubeconfigPlace, readKubeconfig } from './connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 
@@ -99,9 +100,4 @@ async function certificateAt(path: string, client: ApiClient, refused: string, s
     signal.throwIfAborted()
   }
   throw new Error(`${refused}: the controller did not sign the request within 10 s. See its log`)
-}
-
-function expectSuccess(what: string, { status, body }: ApiAnswer): void {
-  if (status >= 200 && status < 300) return
-  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
 }

@@ -18,11 +18,12 @@ import { agentJoin, cloneJoin, type JoinFacts } from '../../api/node/join-lines.
 import { list, object } from '../../api/schema.ts'
 import { SecretSchema } from '../../api/secret.ts'
 import { caHash } from '../../certs/ca-hash.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
+import { type ApiAnswer, type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { formatDuration, parseDuration } from '../../daemon/duration.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
 import { tokenRow } from './command-table.ts'
+import { expectSuccess } from './connection/expect-success.ts'
 import {
   type ApiAccess,
   currentCluster,
@@ -185,9 +186,4 @@ export async function removeToken(id: string, client: ApiClient, signal: AbortSi
   const answer = await client.delete(`${secretsPath}/${tokenSecretName(id)}`, signal)
   if (answer.status === 404) throw new Error(`There is no token ${id}`)
   expectSuccess(`Cannot delete the token ${id}`, answer)
-}
-
-function expectSuccess(what: string, { status, body }: ApiAnswer): void {
-  if (status >= 200 && status < 300) return
-  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
 }

@@ -4,13 +4,8 @@ import { maintenanceCommands, maintenanceData } from '../../controllers/maintena
 import { usualMaintenance } from '../../controllers/maintenance/maintenance-rules.ts'
 import { nextMaintenance } from '../../controllers/maintenance/next-maintenance.ts'
 import { aMachine, aMaintained, startMs } from '../../controllers/maintenance/testing/maintenance-nodes.ts'
-import {
-  type MaintenanceApi,
-  maintenanceCommand,
-  maintenanceRulesOf,
-  maintenanceText,
-  startMaintenance,
-} from './maintenance-command.ts'
+import { maintenanceCommand, maintenanceRulesOf, maintenanceText, startMaintenance } from './maintenance-command.ts'
+import type { OperatorApi } from './operator-map.ts'
 
 const none = {
   ...{ window: undefined, 'per-link': undefined, 'per-zone': undefined },
@@ -33,7 +28,7 @@ test('without options the usual rules hold; with them they are checked', async (
 
 test('a maintenance is started where there was one, and where there was none', async (t) => {
   const sent: string[] = []
-  const answering = (status: number): MaintenanceApi => ({
+  const answering = (status: number): OperatorApi => ({
     client: {
       get: async () => ({ status: 500, body: {}, dateHeader: undefined }),
       async patch(path, body) {

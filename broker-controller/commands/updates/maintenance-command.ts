@@ -1,12 +1,7 @@
 /** `bramble-controller maintenance`: security updates and reboots of the machines of the fleet. */
 import type { ConfigMap } from '../../../api/config-map.ts'
-import {
-  type MaintenanceRow,
-  maintenanceKey,
-  maintenancePath,
-  readMaintenanceStatus,
-} from '../../../api/node/fleet-maintenance.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../../daemon/api-client.ts'
+import { type MaintenanceRow, maintenanceKey, readMaintenanceStatus } from '../../../api/node/fleet-maintenance.ts'
+import { apiClient } from '../../../daemon/api-client.ts'
 import { rfc3339, systemClock } from '../../../daemon/clock.ts'
 import { parseDuration } from '../../../daemon/duration.ts'
 import { maintenanceCommands, readMaintenance } from '../../controllers/maintenance/maintenance-object.ts'
@@ -15,17 +10,17 @@ import {
   readMaintenanceRules,
   usualMaintenance,
 } from '../../controllers/maintenance/maintenance-rules.ts'
-import { readConfigMap } from '../../controllers/rollouts/rollout-object.ts'
 import { maintenanceRow } from '../command-table.ts'
 import { kubeconfigPlace, readKubeconfig } from '../connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from '../run-command.ts'
 import { textTable } from '../text-table.ts'
+import { type OperatorApi, operatorMap } from './operator-map.ts'
 
 /** `argv`: what follows `maintenance`. The exit code. Never rejects for what was typed or what the API answers. */
 export async function maintenanceCommand(argv: readonly string[], output: CommandOutput): Promise<number> {
   return runCommand(maintenanceRow, argv, output, ({ form, values }) => {
     const { path, context } = kubeconfigPlace(values.kubeconfig, values['data-dir'])
-    const api = async (): Promise<MaintenanceApi> => ({
+    const api = async (): Promise<OperatorApi> => ({
       client: apiClient(await readKubeconfig(path, context)),
       signal: output.signal,
     })
@@ -36,20 +31,19 @@ export async function maintenanceCommand(argv: readonly string[], output: Comman
         return async () => startMaintenance(rules, await api())
       }
       case 'status':
-        return async () => maintenanceText(await readMap(await api()))
+        return async () => maintenanceText(await maintenanceMap.read(await api()))
       case 'pause':
-        return async () =>
-          change(maintenanceCommands.pause('Paused by an operator'), 'The maintenance pauses', await api())
+        return async () => {
+          await maintenanceMap.change(maintenanceCommands.pause('Paused by an operator'), await api())
+          return 'The maintenance pauses.\n'
+        }
       case 'resume':
-        return async () =>
-          change(maintenanceCommands.resume(rfc3339(systemClock.wallMs())), 'The maintenance goes on', await api())
+        return async () => {
+          await maintenanceMap.change(maintenanceCommands.resume(rfc3339(systemClock.wallMs())), await api())
+          return 'The maintenance goes on.\n'
+        }
     }
   })
-}
-
-export type MaintenanceApi = {
-  readonly client: Pick<ApiClient, 'get' | 'post' | 'patch'>
-  readonly signal: AbortSignal
 }
 
 export type MaintenanceOptions = {
@@ -75,40 +69,13 @@ export function maintenanceRulesOf(values: MaintenanceOptions): MaintenanceRules
   })
 }
 
-/** Throws when the API rejects a request. */
-export async function startMaintenance(rules: MaintenanceRules, { client, signal }: MaintenanceApi): Promise<string> {
-  const data = maintenanceCommands.start(rules)
-  const patched = await client.patch(maintenancePath, { data }, undefined, signal)
-  if (patched.status !== 404) expectSuccess('Cannot start the maintenance', patched)
-  else {
-    const metadata = { name: maintenanceKey.name, namespace: maintenanceKey.namespace }
-    const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data }
-    const created = await client.post(`/api/v1/namespaces/${maintenanceKey.namespace}/configmaps`, body, signal)
-    expectSuccess('Cannot start the maintenance', created)
-  }
-  return 'The machines are maintained from now on. bramble-controller maintenance status shows what happens.\n'
-}
-
-async function change(
-  data: { readonly [key: string]: string | null },
-  done: string,
-  { client, signal }: MaintenanceApi,
-): Promise<string> {
-  const answer = await client.patch(maintenancePath, { data }, undefined, signal)
-  if (answer.status === 404) throw new Error(noMaintenance)
-  expectSuccess('Cannot change the maintenance', answer)
-  return `${done}.\n`
-}
-
 const noMaintenance = 'No maintenance was started. Start it with bramble-controller maintenance start'
+const maintenanceMap = operatorMap({ key: maintenanceKey, noun: 'maintenance', none: noMaintenance })
 
-async function readMap({ client, signal }: MaintenanceApi): Promise<ConfigMap | undefined> {
-  const answer = await client.get(maintenancePath, signal)
-  if (answer.status === 404) return undefined
-  expectSuccess('Cannot read the maintenance', answer)
-  const map = readConfigMap(answer.body)
-  if (map === undefined) throw new Error('Cannot read the maintenance: the answer is not a ConfigMap')
-  return map
+/** Throws when the API rejects a request. */
+export async function startMaintenance(rules: MaintenanceRules, api: OperatorApi): Promise<string> {
+  await maintenanceMap.start(maintenanceCommands.start(rules), api)
+  return 'The machines are maintained from now on. bramble-controller maintenance status shows what happens.\n'
 }
 
 export function maintenanceText(map: ConfigMap | undefined): string {
@@ -137,9 +104,4 @@ function rowsText(title: string, rows: readonly MaintenanceRow[], count: number)
     ...rows.map(({ node, phase, since, message }) => (isPhased ? [node, phase, since, message] : [node, message])),
   ])
   return ['\n', title, table, ...(count > rows.length ? [`and ${count - rows.length} more\n`] : [])]
-}
-
-function expectSuccess(what: string, { status, body }: ApiAnswer): void {
-  if (status >= 200 && status < 300) return
-  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
 }

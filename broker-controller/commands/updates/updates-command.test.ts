@@ -4,15 +4,9 @@ import { firstState, nextRollout } from '../../controllers/rollouts/next-rollout
 import { readRollout, rolloutCommands, rolloutData } from '../../controllers/rollouts/rollout-object.ts'
 import { usualRules } from '../../controllers/rollouts/rollout-rules.ts'
 import { wishFor } from '../../controllers/rollouts/rollout-wish.ts'
+import type { OperatorApi } from './operator-map.ts'
 import { readRing } from './ring-option.ts'
-import {
-  downloadText,
-  type RolloutApi,
-  rolloutRulesOf,
-  rolloutText,
-  startRollout,
-  updatesCommand,
-} from './updates-command.ts'
+import { downloadText, rolloutRulesOf, rolloutText, startRollout, updatesCommand } from './updates-command.ts'
 
 const none = {
   ...{ ring: [], 'per-link': undefined, 'per-zone': undefined, 'at-once': undefined },
@@ -54,7 +48,7 @@ test('without options the usual rules hold; with them they are checked', async (
 
 test('a rollout is started where there was one, and where there was none', async (t) => {
   const sent: string[] = []
-  const answering = (status: number): RolloutApi => ({
+  const answering = (status: number): OperatorApi => ({
     client: {
       get: async () => ({ status: 500, body: {}, dateHeader: undefined }),
       async patch(path, body) {

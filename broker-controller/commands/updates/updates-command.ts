@@ -1,14 +1,9 @@
 /** `bramble-controller updates`: releases of the agent, and their way through the fleet. */
 import type { ConfigMap } from '../../../api/config-map.ts'
-import { readStatus, rolloutKey, rolloutPath } from '../../../api/node/agent-rollout.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../../daemon/api-client.ts'
+import { readStatus, rolloutKey } from '../../../api/node/agent-rollout.ts'
+import { apiClient } from '../../../daemon/api-client.ts'
 import { rfc3339, systemClock } from '../../../daemon/clock.ts'
-import {
-  type RolloutWish,
-  readConfigMap,
-  readRollout,
-  rolloutCommands,
-} from '../../controllers/rollouts/rollout-object.ts'
+import { type RolloutWish, readRollout, rolloutCommands } from '../../controllers/rollouts/rollout-object.ts'
 import { type RolloutRules, readRolloutRules, usualRules } from '../../controllers/rollouts/rollout-rules.ts'
 import { wishFor } from '../../controllers/rollouts/rollout-wish.ts'
 import { releaseFolder } from '../../releases/release-folder.ts'
@@ -17,6 +12,7 @@ import { updatesRow } from '../command-table.ts'
 import { kubeconfigPlace, readKubeconfig } from '../connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from '../run-command.ts'
 import { textTable } from '../text-table.ts'
+import { type OperatorApi, operatorMap } from './operator-map.ts'
 import { readRing } from './ring-option.ts'
 
 /** `argv`: what follows `updates`. The exit code. Never rejects for what was typed or what the API answers. */
@@ -24,7 +20,7 @@ export async function updatesCommand(argv: readonly string[], output: CommandOut
   return runCommand(updatesRow, argv, output, ({ form, args: [first = ''], values }) => {
     const dataDir = values['data-dir']
     const { path, context } = kubeconfigPlace(values.kubeconfig, dataDir)
-    const api = async (): Promise<RolloutApi> => ({
+    const api = async (): Promise<OperatorApi> => ({
       client: apiClient(await readKubeconfig(path, context)),
       signal: output.signal,
     })
@@ -45,19 +41,19 @@ export async function updatesCommand(argv: readonly string[], output: CommandOut
         return async () => startRollout(wishFor(first, await listReleases(dataDir), rules, isForAgents), await api())
       }
       case 'status':
-        return async () => rolloutText(await readMap(await api()))
+        return async () => rolloutText(await rolloutMap.read(await api()))
       case 'pause':
-        return async () => change(rolloutCommands.pause('Paused by an operator'), 'The rollout pauses', await api())
+        return async () => {
+          await rolloutMap.change(rolloutCommands.pause('Paused by an operator'), await api())
+          return 'The rollout pauses.\n'
+        }
       case 'resume':
-        return async () =>
-          change(rolloutCommands.resume(rfc3339(systemClock.wallMs())), 'The rollout goes on', await api())
+        return async () => {
+          await rolloutMap.change(rolloutCommands.resume(rfc3339(systemClock.wallMs())), await api())
+          return 'The rollout goes on.\n'
+        }
     }
   })
-}
-
-export type RolloutApi = {
-  readonly client: Pick<ApiClient, 'get' | 'post' | 'patch'>
-  readonly signal: AbortSignal
 }
 
 type RuleOptions = {
@@ -87,40 +83,13 @@ export function rolloutRulesOf(values: RuleOptions): RolloutRules | string {
   })
 }
 
-/** Throws when the API rejects a request. */
-export async function startRollout(wish: RolloutWish, { client, signal }: RolloutApi): Promise<string> {
-  const data = rolloutCommands.start(wish)
-  const patched = await client.patch(rolloutPath, { data }, undefined, signal)
-  if (patched.status !== 404) expectSuccess('Cannot start the rollout', patched)
-  else {
-    const metadata = { name: rolloutKey.name, namespace: rolloutKey.namespace }
-    const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { rollout: data['rollout'] } }
-    const created = await client.post(`/api/v1/namespaces/${rolloutKey.namespace}/configmaps`, body, signal)
-    expectSuccess('Cannot start the rollout', created)
-  }
-  return `The rollout of ${wish.target.version} begins. bramble-controller updates status shows how far it is.\n`
-}
-
-async function change(
-  data: { readonly [key: string]: string | null },
-  done: string,
-  { client, signal }: RolloutApi,
-): Promise<string> {
-  const answer = await client.patch(rolloutPath, { data }, undefined, signal)
-  if (answer.status === 404) throw new Error(noRollout)
-  expectSuccess('Cannot change the rollout', answer)
-  return `${done}.\n`
-}
-
 const noRollout = 'No rollout was started. Start one with bramble-controller updates start VERSION'
+const rolloutMap = operatorMap({ key: rolloutKey, noun: 'rollout', none: noRollout })
 
-async function readMap({ client, signal }: RolloutApi): Promise<ConfigMap | undefined> {
-  const answer = await client.get(rolloutPath, signal)
-  if (answer.status === 404) return undefined
-  expectSuccess('Cannot read the rollout', answer)
-  const map = readConfigMap(answer.body)
-  if (map === undefined) throw new Error('Cannot read the rollout: the answer is not a ConfigMap')
-  return map
+/** Throws when the API rejects a request. */
+export async function startRollout(wish: RolloutWish, api: OperatorApi): Promise<string> {
+  await rolloutMap.start(rolloutCommands.start(wish), api)
+  return `The rollout of ${wish.target.version} begins. bramble-controller updates status shows how far it is.\n`
 }
 
 export function rolloutText(map: ConfigMap | undefined): string {
@@ -163,9 +132,4 @@ export function downloadText(downloads: ServedRelease['downloads']): string {
   return sorted
     .map(([from, size]) => `${Math.ceil(size / 1000)} kB${from === undefined ? '' : ` from ${from}`}`)
     .join(', ')
-}
-
-function expectSuccess(what: string, { status, body }: ApiAnswer): void {
-  if (status >= 200 && status < 300) return
-  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
 }

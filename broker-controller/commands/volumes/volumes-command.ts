@@ -11,10 +11,11 @@ import { type FleetVolumes, FleetVolumesSchema } from '../../../api/storage/flee
 import { PersistentVolumeSchema } from '../../../api/storage/persistent-volume.ts'
 import { PersistentVolumeClaimSchema } from '../../../api/storage/persistent-volume-claim.ts'
 import { type StorageClass, StorageClassSchema } from '../../../api/storage/storage-class.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../../daemon/api-client.ts'
+import { type ApiClient, apiClient } from '../../../daemon/api-client.ts'
 import { systemClock } from '../../../daemon/clock.ts'
 import { invalidValue } from '../../../daemon/process/command-line.ts'
 import { volumesRow } from '../command-table.ts'
+import { expectSuccess } from '../connection/expect-success.ts'
 import { kubeconfigPlace, readKubeconfig } from '../connection/kubeconfig.ts'
 import { type CommandOutput, runCommand } from '../run-command.ts'
 import {
@@ -309,11 +310,6 @@ async function read<const S extends TSchema>(
   const decoded = decode(schema, answer.body)
   if (decoded.ok) return decoded.value
   throw new Error(`Cannot read ${path}: invalid answer`)
-}
-
-function expectSuccess(what: string, { status, body }: ApiAnswer): void {
-  if (status >= 200 && status < 300) return
-  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
 }
 
 function claimProblem(option: string, claim: string | undefined): string | undefined {
