@@ -1,6 +1,7 @@
 /** Lists, adds and removes mounts. Node.js has no such calls, so mount(8) and umount(8) are run. */
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '../../../daemon/errors.ts'
+import { deviceFileSystems } from '../../pods/volumes/device-format.ts'
 import { VolumeError } from '../../pods/volumes/volume-store.ts'
 import { unescapedPath } from '../kernel/kernel-files.ts'
 import { runBounded } from './remote/bounded-child.ts'
@@ -43,13 +44,13 @@ export async function mountMemory(path: string, options: readonly string[]): Pro
   await act(['mount', '-t', 'tmpfs', '-o', options.join(','), 'bramble', path], `Cannot mount memory at ${path}`)
 }
 
-/** Those whose files have owners and groups. */
-const diskTypes = 'ext4,xfs,btrfs,f2fs'
+/** A disk with data: nothing on it makes a device or raises rights, and a read writes nothing. */
+export const diskOptions = 'nosuid,nodev,noatime'
 
 /** By the UUID of its file system, which mount(8) finds among the devices. */
 export async function mountDisk(uuid: string, path: string): Promise<void> {
-  const options = 'nosuid,nodev,noatime'
-  const command = ['mount', '--types', diskTypes, '--options', options, '--uuid', uuid, path]
+  const types = deviceFileSystems.join(',')
+  const command = ['mount', '--types', types, '--options', diskOptions, '--uuid', uuid, path]
   await act(command, `Cannot mount the disk with the UUID ${uuid} at ${path}`)
 }
 

@@ -5,7 +5,7 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
-import { turnsByKey } from '../../../../daemon/limits/turns-by-key.ts'
+import { type TurnsByKey, turnsByKey } from '../../../../daemon/limits/turns-by-key.ts'
 import { kubeletPlaceOf, type ShownVolume } from '../../../pods/volumes/kubelet-places.ts'
 import { type ClaimVolume, VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { inUseElsewhere } from '../../../pods/volumes/wanted-claims.ts'
@@ -13,10 +13,10 @@ import type { CsiPlaced, CsiVolumes } from '../../csi/csi-volumes.ts'
 import type { RemoteFiles } from '../remote/remote-files.ts'
 import type { ShareMounts } from '../shares/share-mounts.ts'
 import type { DeviceMounts } from './device-mounts.ts'
-import { groupChanges } from './group-changes.ts'
+import { type GroupChanges, groupChanges } from './group-changes.ts'
 import { giveToGroup } from './group-ownership.ts'
 import { checkHostPath, checkLocalDevice, refuseDevice } from './host-files.ts'
-import { type Placed, type PlacedVolumesNeeds, placedVolumes } from './placed-volumes.ts'
+import { type Placed, type PlacedVolumes, type PlacedVolumesNeeds, placedVolumes } from './placed-volumes.ts'
 import type { VolumePool } from './pool.ts'
 import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
 import type { VolumePools } from './pools.ts'
@@ -55,7 +55,9 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
   const { remote, pools, shares, devices, csi, files = poolFilesOfMachine(remote), patienceMs = 2_000 } = needs
   const placed = placedVolumes({ ...needs, files })
   const inTurn = turnsByKey()
-  const changes = groupChanges(patienceMs)
+  // A volume in work stays mounted when its pod goes.
+  const changes = groupChanges(patienceMs, { stopped: () => void mounted.release().catch(() => undefined) })
+  const mounted = mountedVolumes([shares, devices], { placed, changes, inTurn })
 
   const check = (record: Placed) => checkPlaced(record, { ...needs, files })
 
@@ -88,11 +90,6 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     await changes.give(changed, podUID, async (signal) =>
       giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
     )
-  }
-
-  const releaseUnused = async (uid: string, mounts: Pick<ShareMounts, 'pathOf' | 'unmount'>): Promise<void> => {
-    if (changes.isChanging(mounts.pathOf(uid))) return
-    if ((await placed.podWith((one) => one.uid === uid)) === undefined) await mounts.unmount(uid)
   }
 
   /** Throws VolumeError while a pod has it. `folder`: in a pool. */
@@ -134,11 +131,7 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
     },
     placedAt: async (podUID, name) => (await placed.read(podUID, name))?.path,
     shown: async (podUID) => (await placed.of(podUID)).flatMap(({ place, path }) => (place ? [{ place, path }] : [])),
-    async release() {
-      for (const mounts of [shares, devices]) {
-        for (const uid of await mounts.uids()) await inTurn(uid, () => releaseUnused(uid, mounts))
-      }
-    },
+    release: mounted.release,
     stop: changes.stop,
     discard: (order) => {
       const { uid, share } = order
@@ -149,6 +142,28 @@ export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
       })
     },
     whileUnused,
+  }
+}
+
+type VolumeMounts = Pick<ShareMounts, 'uids' | 'pathOf' | 'unmount'>
+type MountUses = {
+  readonly placed: Pick<PlacedVolumes, 'podWith'>
+  readonly changes: Pick<GroupChanges, 'isChanging'>
+  readonly inTurn: TurnsByKey
+}
+
+/** Volumes that are mounted once for all pods of this machine. `release` unmounts those that none has. */
+function mountedVolumes(kinds: readonly VolumeMounts[], { placed, changes, inTurn }: MountUses) {
+  const releaseUnused = async (uid: string, mounts: VolumeMounts): Promise<void> => {
+    if (changes.isChanging(mounts.pathOf(uid))) return
+    if ((await placed.podWith((one) => one.uid === uid)) === undefined) await mounts.unmount(uid)
+  }
+  return {
+    async release(): Promise<void> {
+      for (const mounts of kinds) {
+        for (const uid of await mounts.uids()) await inTurn(uid, () => releaseUnused(uid, mounts))
+      }
+    },
   }
 }
 

@@ -15,7 +15,7 @@ import {
 } from '../../../pods/volumes/device-format.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { patientWork } from '../../csi/patient-work.ts'
-import { mountPoints, unmount } from '../mounts.ts'
+import { diskOptions, mountPoints, unmount } from '../mounts.ts'
 import { runBounded } from '../remote/bounded-child.ts'
 import { safeUID } from '../shares/share-mounter.ts'
 
@@ -99,7 +99,7 @@ async function mountDevice(device: string, path: string, wanted: WantedFileSyste
   }
   if (plan.isChecked) await checkFiles(device)
   await mkdir(path, { recursive: true, mode: 0o700 })
-  const options = wanted.isReadOnly ? 'ro,defaults' : 'defaults'
+  const options = wanted.isReadOnly ? `ro,${diskOptions}` : diskOptions
   const tried = `failed to mount device ${device} (fstype: ${plan.type})`
   await actOrThrow(['mount', '-t', plan.type, '-o', options, device, path], usualMs, tried)
 }

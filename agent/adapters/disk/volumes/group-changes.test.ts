@@ -72,3 +72,37 @@ test('work that failed is begun again, by its pod or by another one', async (t) 
   await settled()
   await changes.give('pv', 'b', async () => undefined)
 })
+
+test('a pod that does not come back for its volume holds it for five minutes', async (t) => {
+  let nowMs = 0
+  const changes = groupChanges(1, { now: () => nowMs })
+  const { work, began, ends } = slowWork()
+  await t.rejects(changes.give('pv', 'a', work), still)
+  nowMs = 3_600_000
+  await t.rejects(changes.give('pv', 'b', work), otherPod, 'however long the work runs')
+  ends[0]?.resolve()
+  await settled()
+  nowMs += 299_999
+  await t.rejects(changes.give('pv', 'b', work), otherPod)
+  nowMs += 1
+  await t.rejects(changes.give('pv', 'b', work), still)
+  await t.rejects(changes.give('pv', 'a', work), otherPod, 'the first one waits now')
+  t.equal(began.length, 2)
+  ends[1]?.resolve()
+})
+
+test('the caller learns when work that was stopped has ended', async (t) => {
+  let count = 0
+  const stopped = () => {
+    count += 1
+  }
+  const changes = groupChanges(1, { stopped })
+  const { work, ends } = slowWork()
+  await t.rejects(changes.give('pv', 'a', work), still)
+  changes.stop('a')
+  t.equal(count, 0)
+  ends[0]?.reject(new Error('aborted'))
+  await settled()
+  t.equal(count, 1)
+  t.notOk(changes.isChanging('pv'))
+})

@@ -1,7 +1,8 @@
 /**
  * Work on the files of volumes that may take long: a worker waits for it a little, and it goes on afterwards. A volume has one such work at a
  * time, and its pod comes first until the volume is placed for it: as with the kubelet, which locks the volume until it is mounted
- * (localVolumeMounter.SetUpAt in pkg/volume/local/local.go).
+ * (localVolumeMounter.SetUpAt in pkg/volume/local/local.go). A pod that does not come back for it, since another of its volumes cannot be
+ * mounted, has its turn for five minutes.
  */
 import { startDeadline } from '../../../../daemon/deadline.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
@@ -17,7 +18,12 @@ type Change = {
   readonly stopping: AbortController
   readonly done: Promise<void>
   state: 'running' | 'done' | 'failed'
+  /** When it ended, by `now`. */
+  endedMs: number
 }
+
+/** A pod that waits for another of its volumes tries again at least this often. */
+const longestUnplacedMs = 5 * 60_000
 
 export interface GroupChanges {
   /** Throws VolumeError while the volume is given to the group of another pod, or was and is not placed for it yet. */
@@ -32,7 +38,14 @@ export interface GroupChanges {
   stop(podUID: string): void
 }
 
-export function groupChanges(patienceMs: number): GroupChanges {
+/** `stopped` is called when work that was stopped has ended. `now`: milliseconds of a clock that never goes back. */
+export function groupChanges(
+  patienceMs: number,
+  {
+    stopped = () => undefined,
+    now = () => performance.now(),
+  }: { readonly stopped?: () => void; readonly now?: () => number } = {},
+): GroupChanges {
   const changes = new Map<string, Change>()
 
   const end = (volume: string, change: Change) => {
@@ -40,10 +53,13 @@ export function groupChanges(patienceMs: number): GroupChanges {
   }
   const start = (volume: string, podUID: string, work: (signal: AbortSignal) => Promise<void>): Change => {
     const stopping = new AbortController()
-    const change: Change = { podUID, stopping, done: work(stopping.signal), state: 'running' }
+    const change: Change = { podUID, stopping, done: work(stopping.signal), state: 'running', endedMs: 0 }
     const settled = (state: 'done' | 'failed') => {
       change.state = state
-      if (stopping.signal.aborted) end(volume, change)
+      change.endedMs = now()
+      if (!stopping.signal.aborted) return
+      end(volume, change)
+      stopped()
     }
     // The caller that waits for it, or the next one of its pod, throws its error.
     change.done.then(
@@ -54,11 +70,13 @@ export function groupChanges(patienceMs: number): GroupChanges {
     return change
   }
 
+  const isInTheWay = ({ state, endedMs }: Change) =>
+    state === 'running' || (state === 'done' && now() - endedMs < longestUnplacedMs)
   /** Throws VolumeError if another pod is in the way. */
   const ownOf = (volume: string, podUID: string): Change | undefined => {
     const present = changes.get(volume)
     const isOwn = present?.podUID === podUID && !present.stopping.signal.aborted
-    if (present !== undefined && !isOwn && present.state !== 'failed') throw new VolumeError(changedForOther)
+    if (present !== undefined && !isOwn && isInTheWay(present)) throw new VolumeError(changedForOther)
     return isOwn ? present : undefined
   }
 
