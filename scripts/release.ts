@@ -9,7 +9,7 @@ import { printText, readArguments } from '../daemon/process/command-line.ts'
 import { readSignatureKey, signatureKeyText, signFile } from '../daemon/updates/minisign.ts'
 import { onlyInPackage } from '../daemon/updates/package-files.ts'
 import { releaseArchive } from '../daemon/updates/release-archive.ts'
-import type { ReleaseManifest } from '../daemon/updates/release-manifest.ts'
+import { largestManifest, type ReleaseManifest } from '../daemon/updates/release-manifest.ts'
 import { archivesOfRelease, writeDeltas } from './release-deltas.ts'
 
 const row = {
@@ -66,8 +66,6 @@ type Asked = {
   readonly from: readonly string[]
 }
 
-const largestManifestBytes = 64 * 1024
-
 async function makeRelease({ out, key, sequence, floor = 1, from }: Asked, packages: readonly string[]): Promise<void> {
   if (key.length === 0) throw new Error('Give at least one --key')
   const made = packages.map(packedIn)
@@ -103,8 +101,8 @@ async function makeRelease({ out, key, sequence, floor = 1, from }: Asked, packa
     archives,
   }
   const file = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)
-  if (file.length > largestManifestBytes)
-    throw new Error(`release.json is larger than ${largestManifestBytes} bytes: give fewer --from`)
+  if (file.length > largestManifest)
+    throw new Error(`release.json is larger than ${largestManifest} bytes: give fewer --from`)
   writeFileSync(join(out, 'release.json'), file)
   for (const path of key) {
     const privateKey = createPrivateKey(readFileSync(path))

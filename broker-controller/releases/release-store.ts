@@ -4,12 +4,13 @@ import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
 import { releaseFileOf, releasePath } from '../../api/node/release-paths.ts'
-import { integer, list, mapOf, object, optional, text } from '../../api/schema.ts'
+import { integer, mapOf, object, text } from '../../api/schema.ts'
 import { parseJson } from '../../api/text/json.ts'
 import { replaceFile, syncFolder } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
 import { deltaFileName } from '../../daemon/updates/deltas/choose-delta.ts'
 import { signatureKeyID } from '../../daemon/updates/minisign.ts'
+import { largestManifest, ReleaseArchiveSchema } from '../../daemon/updates/release-manifest.ts'
 import { releaseFolder } from './release-folder.ts'
 
 /** What of a release.json the controller needs. */
@@ -18,13 +19,7 @@ const ServedManifestSchema = object({
   version: text,
   sequence: integer,
   floor: integer,
-  archives: mapOf(
-    object({
-      size: integer,
-      sha256: text,
-      deltas: optional(list(object({ base: text, baseVersion: optional(text), size: integer, sha256: text }))),
-    }),
-  ),
+  archives: mapOf(ReleaseArchiveSchema),
 })
 
 export const releasePrograms = ['bramble-agent', 'bramble-controller'] as const
@@ -42,7 +37,6 @@ export type ServedRelease = {
 }
 
 const manifestFile = 'release.json'
-const largestManifest = 64 * 1024
 const largestSignature = 4 * 1024
 /** The controller runs as another user than who adds a release. */
 const readableByAll = 0o644

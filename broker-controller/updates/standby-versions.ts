@@ -2,6 +2,7 @@
 import { decode } from '../../api/decode.ts'
 import { object, text } from '../../api/schema.ts'
 import type { ApiClient } from '../../daemon/api-client.ts'
+import { releaseIn } from '../../daemon/process/version.ts'
 
 /** A controller that stands by. `version` undefined: it does not answer. */
 export type StandbyVersion = { readonly server: string; readonly version: string | undefined }
@@ -33,5 +34,5 @@ export async function standbyVersions(
 async function versionOf(client: Pick<ApiClient, 'get'>): Promise<string | undefined> {
   const answer = await client.get('/version', AbortSignal.timeout(answerMs)).catch(() => undefined)
   const decoded = decode(VersionSchema, answer?.body)
-  return decoded.ok ? /-bramble\.(.+)$/.exec(decoded.value.gitVersion)?.[1] : undefined
+  return decoded.ok ? releaseIn(decoded.value.gitVersion) : undefined
 }

@@ -6,6 +6,7 @@ import { readReleaseArchive } from './release-archive.ts'
 import {
   admitRelease,
   checkRelease,
+  largestManifest,
   type ReleaseKeys,
   type ReleaseMachine,
   type ReleaseManifest,
@@ -24,15 +25,14 @@ export type ReleaseInstallation = {
 }
 
 const mostSignatures = 16
-const largestManifestBytes = 64 * 1024
 
 /** Throws an Error with the reason if the release is refused: then nothing was changed. */
 export async function installRelease({ from, updates, keys, machine, see }: ReleaseInstallation): Promise<Release> {
-  const manifestFile = await readBounded(join(from, 'release.json'), largestManifestBytes)
+  const manifestFile = await readBounded(join(from, 'release.json'), largestManifest)
   const names = (await readdir(from)).filter((name) => /^release\.json\.[\w-]+\.minisig$/.test(name)).sort()
   const signatures: string[] = []
   for (const name of names.slice(0, mostSignatures))
-    signatures.push((await readBounded(join(from, name), largestManifestBytes)).toString())
+    signatures.push((await readBounded(join(from, name), largestManifest)).toString())
   const manifest = admitted(checkRelease(manifestFile, signatures, keys))
   const release = admitted(admitRelease(manifest, await loadUpdateState(updates), machine))
   const path = join(from, `${manifest.program}_${manifest.version}_${machine.arch}.tar`)

@@ -17,7 +17,7 @@ const ReleaseDeltaSchema = object({ base: text, baseVersion: optional(text), siz
 export type ReleaseDelta = Described<typeof ReleaseDeltaSchema>
 
 /** `size` in bytes, also of its files when unpacked. Versions that do not support `deltas` ignore them. */
-const ReleaseArchiveSchema = object({ size: integer, sha256: text, deltas: optional(list(ReleaseDeltaSchema)) })
+export const ReleaseArchiveSchema = object({ size: integer, sha256: text, deltas: optional(list(ReleaseDeltaSchema)) })
 export type ReleaseArchive = Described<typeof ReleaseArchiveSchema>
 
 const ReleaseManifestSchema = object({
@@ -43,7 +43,8 @@ export type ReleaseKeys = Described<typeof ReleaseKeysSchema>
 
 export type ReleaseCheck<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly why: string }
 
-const largestManifest = 64 * 1024
+/** The size of release.json in bytes. */
+export const largestManifest = 64 * 1024
 const largestArchive = 256 * 1024 * 1024
 const mostKeys = 16
 

@@ -4,6 +4,7 @@ import { nodeLeaseNamespace, usualLeaseDurationSeconds } from '../../../api/leas
 import { integer, object, optional, text } from '../../../api/schema.ts'
 import { apiClient } from '../../../daemon/api-client.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
+import { releaseIn } from '../../../daemon/process/version.ts'
 import type { KnownTime } from '../../../daemon/server-check.ts'
 import type { TrialLook } from '../../../daemon/updates/trial-verdict.ts'
 import { findIdentity } from '../../join/identity.ts'
@@ -69,6 +70,6 @@ export function isSeen({ node, lease, nowMs, version }: NodeAtController): boole
   const { renewTime = '', leaseDurationSeconds = usualLeaseDurationSeconds } = decodedLease.value.spec ?? {}
   // The date of an answer has whole seconds.
   const isCurrent = nowMs - Date.parse(renewTime) <= leaseDurationSeconds * 1000 + 1000
-  const found = decodedNode.value.status?.nodeInfo?.kubeletVersion
-  return isCurrent && (version === undefined || found?.endsWith(`-bramble.${version}`) === true)
+  const runs = releaseIn(decodedNode.value.status?.nodeInfo?.kubeletVersion ?? '')
+  return isCurrent && (version === undefined || runs === version)
 }

@@ -6,6 +6,7 @@ import { hardwareIdentityAnnotation } from '../../../api/node/hardware-identity.
 import type { Node } from '../../../api/node.ts'
 import type { PoolUsage } from '../../../api/storage/volume-messages.ts'
 import { isObject } from '../../../api/text/json.ts'
+import { releaseIn } from '../../../daemon/process/version.ts'
 import { poolPercent } from '../../controllers/volumes/fill-level.ts'
 import type { ReceivedUsage } from '../../usage/usage-board.ts'
 import { usageRow } from '../../usage/usage-row.ts'
@@ -80,8 +81,7 @@ function updateValues(
 
 /** The release of an agent: `v1.32.4-bramble.0.1.0` → `0.1.0`. What has no release in it is given as it is. */
 export function releaseOf(nodeVersion: string): string {
-  const [, release] = /-bramble\.(.+)$/.exec(nodeVersion) ?? []
-  return shortLine(release ?? nodeVersion, longestVersion)
+  return shortLine(releaseIn(nodeVersion) ?? nodeVersion, longestVersion)
 }
 
 function versionOf({ version }: NodeCard): string | undefined {
