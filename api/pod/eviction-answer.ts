@@ -5,7 +5,7 @@ export type EvictedPod = { readonly namespace: string; readonly name: string; re
 export type EvictionAnswer = {
   /** `held`: it may be evicted later. `refused`: the reason is not one of time, as far as the code shows. */
   readonly outcome: 'evicted' | 'held' | 'refused'
-  /** Of HTTP. */
+  /** The status of HTTP. */
   readonly code: number
 }
 

@@ -2,7 +2,7 @@
 import { type EvictedPod, type EvictionAnswer, evictionAnswer } from '../../../api/pod/eviction-answer.ts'
 import type { LocalAnswer, LocalRequest } from './in-process-api.ts'
 
-/** Of this pod only, not of another one that has its name by then. `request` never rejects. */
+/** Evicts this pod only, not another one that has its name by then. `request` never rejects. */
 export async function requestEviction(
   { namespace, name, uid }: EvictedPod,
   request: (request: LocalRequest) => Promise<LocalAnswer>,

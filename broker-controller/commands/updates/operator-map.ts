@@ -1,4 +1,4 @@
-/** A ConfigMap by which an operator says what the controller shall do with the fleet, as the commands read and change it. */
+/** A ConfigMap in which an operator writes what the controller shall do with the fleet, as the commands read and change it. */
 import type { ConfigMap } from '../../../api/config-map.ts'
 import type { ApiClient } from '../../../daemon/api-client.ts'
 import { readConfigMap } from '../../controllers/rollouts/rollout-object.ts'
@@ -22,7 +22,7 @@ export interface OperatorMap {
   change(data: Changes, api: OperatorApi): Promise<void>
 }
 
-/** `noun`: what messages call it; `none`: what is said where there is none. */
+/** `noun`: what messages call it; `none`: the error where there is none. */
 export function operatorMap({
   key: { namespace, name },
   noun,

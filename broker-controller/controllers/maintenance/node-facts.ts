@@ -32,7 +32,7 @@ function writtenOn(node: Node): Written {
   return written
 }
 
-/** Of its maintenance; undefined: it has had none. */
+/** The record of its maintenance; undefined: it has had none. */
 export function recordOn(node: Node): MaintenanceNode['record'] {
   return writtenOn(node).record
 }
