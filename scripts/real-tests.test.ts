@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { test } from 'tap'
-import { longestFirst, type RealRun, tapOf } from './real-tests.ts'
-import { readTapRun } from './tap-files.ts'
+import { type RealRun, shortestFirst, tapOf } from './real-tests.ts'
+import { readTapRun, skippedFile } from './tap-files.ts'
 import { testProgress } from './test-progress.ts'
 
 const repository = fileURLToPath(new URL('../../', import.meta.url))
@@ -49,7 +49,23 @@ test('each file runs in a process of its own, without instrumentation, and its r
   t.match(tap, /^# \{ total: 9, pass: 6, fail: 3 \}$/m)
 })
 
-test('tests of fleets begin first, and of each kind the largest', async (t) => {
+test('without time left no file begins, and each is named as skipped', async (t) => {
+  const folder = t.testdir({ 'a.test.js': 'throw new Error()', 'b.test.js': 'throw new Error()' })
+  const output = join(folder, 'results.tap')
+  const paths = ['a', 'b'].map((name) => join(folder, `${name}.test.js`))
+  const { stdout } = await run(process.execPath, ['dist/scripts/real-tests.js', '--seconds', '0', output, ...paths], {
+    cwd: repository,
+  })
+  t.equal(stdout, '')
+  const { files, isWhole } = readTapRun(await readFile(output, 'utf8'))
+  t.ok(isWhole)
+  t.match(
+    files,
+    paths.map((path) => ({ path, isOk: true, time: skippedFile, passed: 0 })),
+  )
+})
+
+test('tests of fleets begin last, and of each kind the largest', async (t) => {
   const sizes = new Map([
     ['dist/agent/large.test.js', 900],
     ['dist/test/small.test.js', 10],
@@ -57,12 +73,12 @@ test('tests of fleets begin first, and of each kind the largest', async (t) => {
     ['dist/test/hostile/large.test.js', 30],
   ])
   t.same(
-    longestFirst([...sizes.keys()], (path) => sizes.get(path) ?? 0),
+    shortestFirst([...sizes.keys()], (path) => sizes.get(path) ?? 0),
     [
-      'dist/test/hostile/large.test.js',
-      'dist/test/small.test.js',
-      'dist/agent/large.test.js',
       'dist/agent/small.test.js',
+      'dist/agent/large.test.js',
+      'dist/test/small.test.js',
+      'dist/test/hostile/large.test.js',
     ],
   )
 })

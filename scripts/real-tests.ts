@@ -1,6 +1,7 @@
 /**
- * `real-tests.js [--jobs NUMBER] OUTPUT FILE...`: runs compiled tests, each in a process of its own, and prints a line for each that ends,
- * with what failed in it below. OUTPUT gets the TAP of all, in which each file is a subtest. The status is 1 when a file failed.
+ * `real-tests.js [--jobs NUMBER] [--seconds NUMBER] OUTPUT FILE...`: runs compiled tests, each in a process of its own, and prints a line for
+ * each that ends, with what failed in it below. OUTPUT gets the TAP of all, in which each file is a subtest. The status is 1 when a file
+ * failed. After `--seconds` no file begins: the rest is skipped.
  *
  * The runner of tap takes files by name, so the longest may be the last to begin. It also has each Node.js program that a test starts
  * load its instrumentation: these programs then start later and need more memory than those that a user has.
@@ -8,7 +9,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { appendFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { readTapRun } from './tap-files.ts'
+import { parseArgs } from 'node:util'
+import { readTapRun, skippedFile } from './tap-files.ts'
 import { testProgress } from './test-progress.ts'
 
 /** How the process of a file ended. */
@@ -33,10 +35,16 @@ const killAfterMs = 10_000
 if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = await main(process.argv.slice(2))
 
 async function main(args: readonly string[]): Promise<number> {
-  const [jobs, rest] = args[0] === '--jobs' ? [Number(args[1]), args.slice(2)] : [usualJobs, args]
-  const [output, ...files] = rest
-  if (output === undefined || !(jobs >= 1)) {
-    console.error('Usage: real-tests.js [--jobs NUMBER] OUTPUT FILE...')
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: { jobs: { type: 'string' }, seconds: { type: 'string' } },
+    allowPositionals: true,
+  })
+  const [output, ...files] = positionals
+  const jobs = Number(values.jobs ?? usualJobs)
+  const beginWithinMs = Number(values.seconds ?? Number.POSITIVE_INFINITY) * 1000
+  if (output === undefined || !(jobs >= 1) || !(beginWithinMs >= 0)) {
+    console.error('Usage: real-tests.js [--jobs NUMBER] [--seconds NUMBER] OUTPUT FILE...')
     return 64
   }
   const running = new Set<ChildProcess>()
@@ -46,14 +54,16 @@ async function main(args: readonly string[]): Promise<number> {
       // Without totals in the output.
       process.exit(1)
     })
-  const waiting = longestFirst(files, (path) => statSync(path).size)
+  const waiting = shortestFirst(files, (path) => statSync(path).size)
   const totals = { passed: 0, failed: 0 }
   let ended = 0
   let status = 0
   const beganMs = performance.now()
   writeFileSync(output, 'TAP version 14\n')
   const work = async () => {
-    for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
+    while (performance.now() - beganMs < beginWithinMs) {
+      const path = waiting.shift()
+      if (path === undefined) return
       const text = tapOf(await runFile(path, running), ++ended)
       appendFileSync(output, text)
       for (const line of text.split('\n').flatMap(testProgress())) console.log(line)
@@ -65,16 +75,22 @@ async function main(args: readonly string[]): Promise<number> {
     }
   }
   await Promise.all(Array.from({ length: jobs }, work))
+  for (const path of waiting) appendFileSync(output, skipped(path, ++ended))
   const { passed, failed } = totals
   appendFileSync(output, `1..${ended}\n# { total: ${passed + failed}, pass: ${passed}, fail: ${failed} }\n`)
   appendFileSync(output, `# time=${(performance.now() - beganMs).toFixed(3)}ms\n`)
   return status
 }
 
-/** Tests of whole fleets first, then the others, each by size: what begins last is short, so that all jobs end at about the same time. */
-export function longestFirst(paths: readonly string[], sizeOf: (path: string) => number): string[] {
+/** Tests of whole fleets last, and each kind by size: where time ends, few files are skipped. The last ones take about equally long. */
+export function shortestFirst(paths: readonly string[], sizeOf: (path: string) => number): string[] {
   const ranked = paths.map((path) => ({ path, isOfFleet: /(?:^|\/)dist\/test\//.test(path), size: sizeOf(path) }))
-  return ranked.sort((a, b) => Number(b.isOfFleet) - Number(a.isOfFleet) || b.size - a.size).map(({ path }) => path)
+  return ranked.sort((a, b) => Number(a.isOfFleet) - Number(b.isOfFleet) || a.size - b.size).map(({ path }) => path)
+}
+
+/** As TAP has it: a directive. */
+function skipped(path: string, number: number): string {
+  return `# Subtest: ${path}\nok ${number} - ${path} # ${skippedFile}\n`
 }
 
 function runFile(path: string, running: Set<ChildProcess>): Promise<RealRun> {

@@ -22,6 +22,9 @@ export type TapResult = TapFile & { readonly output: string; readonly problem: s
 /** `isWhole` is false where the runner broke off: it wrote no totals, or failed although no file did. */
 export type TapRun = { readonly files: readonly TapResult[]; readonly isWhole: boolean }
 
+/** In place of the time of a file that did not begin. */
+export const skippedFile = 'SKIP no time left'
+
 const maxDetails = 10
 const maxColumns = 200
 

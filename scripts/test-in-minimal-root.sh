@@ -7,7 +7,7 @@ usage() {
 Usage: scripts/test-in-minimal-root.sh [--times N] [--results DIR] [-- ARGUMENT…]
 
 Makes a minimal Debian 12 (mmdebstrap --variant=minbase), clones the last commit into the home folder of its root, which only root may enter, and
-runs scripts/test.sh there with the arguments after --. What scripts/test.sh does not install is not there, so a test that needs more fails.
+runs scripts/test.sh --whole there with the arguments after --. What scripts/test.sh does not install is not there, so a test that needs more fails.
 Prints what scripts/test.sh prints; its status is that of the first run that failed. Needs root, mmdebstrap and git, 8 GB in /var/tmp, and about
 the time of scripts/test.sh and ten minutes.
 
@@ -89,7 +89,7 @@ enter_root() {
   shift
   cd "$clone"
   env -i "${variables[@]}" scripts/test.sh --prepare
-  unshare --mount --net bash -euc 'own_network && exec env -i "$@"' bash "${variables[@]}" scripts/test.sh --quick "$@"
+  unshare --mount --net bash -euc 'own_network && exec env -i "$@"' bash "${variables[@]}" scripts/test.sh --quick --whole "$@"
 }
 
 # In /sys are the interfaces of the namespace that mounted it.

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { readTapRun } from './tap-files.ts'
+import { readTapRun, skippedFile } from './tap-files.ts'
 import { filesToRunAgain, testVerdict } from './test-verdict.ts'
 
 const [a, b, c, d] = ['dist/a.test.js', 'dist/b.test.js', 'dist/c.test.js', 'dist/d.test.js'] as const
@@ -48,6 +48,16 @@ test('three failed files are run again', async (t) => {
   const verdict = testVerdict(files, { first: run(files.map(fails)), second: run(files.map(passes)) })
   t.equal(verdict.unsteady.length, 3)
   t.same([verdict.passed, verdict.failed], [6, 0])
+})
+
+test('files that did not begin in time are named, and fail the run only if they are most of it', async (t) => {
+  const first = run([passes(a), skips(b)])
+  const verdict = testVerdict([a, b], { first })
+  t.match(verdict.lines, [/^1 of 2 files did not begin .*: scripts\/test\.sh --quick dist\/b\.test\.js$/])
+  t.same([verdict.passed, verdict.failed], [2, 0])
+  const most = testVerdict([a, b, c], { first: run([passes(a), skips(b), skips(c)]) })
+  t.match(most.lines, [/^2 of 3 files/, /most of the files/])
+  t.same([most.passed, most.failed], [2, 1])
 })
 
 test('a file of which neither run has a result fails', async (t) => {
@@ -194,4 +204,8 @@ not ok 4 - ${path} # time=6061.756ms
   expired: 900000
   ...
 `
+}
+
+function skips(path: string): string {
+  return `# Subtest: ${path}\nok 1 - ${path} # ${skippedFile}\n`
 }

@@ -9,7 +9,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readTapRun, type TapResult, type TapRun } from './tap-files.ts'
+import { readTapRun, skippedFile, type TapResult, type TapRun } from './tap-files.ts'
 
 /** `units` is the output of unit-tests.js. */
 export type TestOutput = { readonly first: TapRun; readonly second?: TapRun; readonly units?: string }
@@ -60,10 +60,16 @@ export function testVerdict(wanted: readonly string[], { first, second, units }:
   const results = wanted.map((path) => (again.has(path) ? secondFiles : firstFiles).get(path) ?? notRun(path))
   const unsteady = first.files.filter(({ path, isOk }) => !isOk && again.has(path) && secondFiles.get(path)?.isOk)
   const failed = results.filter(({ isOk }) => !isOk)
+  const skipped = results.filter(({ time }) => time === skippedFile).map(({ path }) => path)
   const brokenOff = [first, second].filter((run) => run?.isWhole === false).length
   const unsteadyUnits = [...(units ?? '').matchAll(/^unsteady: .*$/gm)].map(([line]) => line)
+  const isMostSkipped = skipped.length * 2 > results.length
   const isTooMany = unsteadyUnits.length + unsteady.length > maxUnsteady
-  const totals = [...results, unitTotals(units), { passed: 0, failed: brokenOff + (isTooMany ? 1 : 0) }]
+  const totals = [
+    ...results,
+    unitTotals(units),
+    { passed: 0, failed: brokenOff + Number(isTooMany) + Number(isMostSkipped) },
+  ]
   return {
     lines: [
       ...(brokenOff > 0
@@ -80,6 +86,12 @@ export function testVerdict(wanted: readonly string[], { first, second, units }:
         : []),
       ...unsteadyUnits,
       ...unsteady.map((file) => `unsteady: ${file.path} (${whatFailed(file)})`),
+      ...(skipped.length > 0
+        ? [
+            `${skipped.length} of ${results.length} files did not begin in the time that the run has here. To run them: scripts/test.sh --quick ${skipped.join(' ')}`,
+          ]
+        : []),
+      ...(isMostSkipped ? ['These are most of the files: this fails the run'] : []),
       ...(isTooMany ? [`More than ${maxUnsteady} files are unsteady: this fails the run`] : []),
     ],
     passed: totals.reduce((sum, { passed }) => sum + passed, 0),
