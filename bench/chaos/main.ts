@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, release, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { storyOf } from '../../daemon/log.ts'
 import { seededRandom } from '../../daemon/testing/seeded-random.ts'
 import { uptimeS } from '../../test/support/run-records.ts'
 import { eventually } from '../../test/support/wait.ts'
@@ -24,7 +25,7 @@ prints a line for each round and the report at the end. A round takes one to fou
     faults: { value: 'NAMES', help: `some of ${faults.map(({ name }) => name).join(', ')}`, default: 'all' },
     systems: { value: 'NAMES', help: 'some of bramble, swarm', default: 'bramble,swarm' },
     seed: { value: 'N', help: 'of the order of machines and of what disks lose', range: [1, 2 ** 31], default: '1' },
-    out: { value: 'FILE', help: 'where the report is written, after each system too', default: '' },
+    out: { value: 'FILE', help: 'where the report is written, after each fault too', default: '' },
   },
 } as const satisfies Benchmark
 const values = benchmarkOptions(row)
@@ -46,10 +47,7 @@ const chosenFaults =
     : values.faults.split(',').map((name) => faults.find((one) => one.name === name) ?? unknown('faults', name))
 const rows: { fault: Fault; system: string; outcomes: Outcome[] }[] = []
 
-for (const system of chosenSystems) {
-  await tryFaults(system)
-  if (values.out !== '') await writeFile(values.out, reportText(report()))
-}
+for (const system of chosenSystems) await tryFaults(system)
 console.log(`\n${reportText(report())}`)
 
 async function tryFaults(system: Orchestrator): Promise<void> {
@@ -66,10 +64,17 @@ async function tryFaults(system: Orchestrator): Promise<void> {
       const outcomes: Outcome[] = []
       rows.push({ fault, system: system.name, outcomes })
       for (let round = 1; round <= values.times; round++) {
-        const outcome = await tryFault(fault, machines, random)
-        outcomes.push(outcome)
-        console.log(`${system.name}, ${fault.name} ${round}: ${JSON.stringify(outcome)}`)
+        const name = `${system.name}, ${fault.name} ${round}`
+        try {
+          const outcome = await tryFault(fault, machines, random)
+          outcomes.push(outcome)
+          console.log(`${name}: ${JSON.stringify(outcome)}`)
+        } catch (error) {
+          process.exitCode = 1
+          console.error(`${name} has no outcome: ${storyOf(error)}`)
+        }
       }
+      if (values.out !== '') await writeFile(values.out, reportText(report()))
     }
   } finally {
     for (const end of ends.reverse()) await end().catch((error: unknown) => console.error(error))

@@ -40,6 +40,8 @@ test('what the table must show as a fault', async (t) => {
   const ended = outcomeOf(round([run('web', 'a', 10, 160), run('web', 'b', 10, 110), run('data-0', 'a', 10, 160)]))
   t.equal(ended.endedElsewhere, 1)
   t.equal(ended.allRanS, undefined, 'a replica is missing at the end')
+  const before = outcomeOf(round([...web, run('web', 'b', 10, 99), run('data-0', 'a', 10, 160)]))
+  t.equal(before.endedElsewhere, 0, 'what ended before the fault does not count')
   t.notOk(allRun(round([run('web', 'a', 10, 110), other, run('data-0', 'a', 10, 160)]), 160))
 })
 

@@ -41,7 +41,7 @@ const stepS = 0.25
 
 export function outcomeOf(round: Round): Outcome {
   const { victim, startS, endS, runs } = round
-  const ended = runs.filter((run) => run.firstS < startS && isOver(run, endS))
+  const ended = runs.filter((run) => run.firstS < startS && run.lastS >= startS && isOver(run, endS))
   const started = runs.filter(({ firstS }) => firstS >= startS)
   const isElsewhere = ({ node }: ContainerRun) => node !== victim
   return {

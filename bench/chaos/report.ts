@@ -28,7 +28,7 @@ const legend = `| column | meaning |
 | all ran again | seconds from the begin of the fault until as many containers ran as before, on any machine; 0.0: none was missed |
 | not within the round | rounds in which that had not happened after three minutes |
 | ended on other machines | containers that ended on a machine without the fault |
-| started on other machines | replicas that were started there: with Bramble after five minutes (\`tolerationSeconds\` 300, as in Kubernetes), so in none of these faults |
+| started on other machines | replicas that were started there: with Bramble after five minutes without the machine (\`tolerationSeconds\` 300, as in Kubernetes), which no fault here lasts, or when a full disk has pods evicted |
 | ran twice | a container with data ran on two machines at one time |
 | synced records lost | what a container had synced on its volume, and did not find there at its next start |`
 
