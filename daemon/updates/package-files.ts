@@ -19,6 +19,7 @@ export const onlyInPackage: readonly string[] = [
   'start',
   'prepare',
   'has-joined',
+  'os-updates',
   'bramble-update',
   'bramble-update.mjs',
   'bramble-controller-update',
