@@ -204,6 +204,24 @@ test('machines and pods are changed on the page, which has a certificate of its 
     t.equal(await page.evaluate(noDialog), true)
   })
 
+  await t.test('the maintenance of the machines is shown, and paused on the page', async (t) => {
+    const shown = text('[aria-label="Maintenance of the machines"]')
+    const maintenance = (...args: readonly string[]) =>
+      controller.command('maintenance', ...args, '--kubeconfig', controller.kubeconfig)
+    await page.click('nav a', 'Fleet')
+    t.equal(await page.evaluate(shown), '', 'none was started')
+    t.match(await maintenance('start'), { code: 0 })
+    await page.until('it is shown', `${shown}.includes('No node waits for maintenance')`)
+    await page.click('.notice button', 'Pause')
+    t.match(await page.evaluate<string>(text('dialog')), 'No other machine begins')
+    await page.click('dialog button', 'Pause')
+    await page.until('it is paused', `${noDialog} && ${shown}.includes('Paused on the dashboard')`)
+    t.match(await maintenance('status'), { code: 0, stdout: /^Paused\. Paused on the dashboard\n/ })
+    await page.click('.notice button', 'Resume')
+    await page.click('dialog button', 'Resume')
+    await page.until('it goes on', `${noDialog} && ${shown}.includes('Idle')`)
+  })
+
   await t.test('a machine that waits for the name of a Node is approved by those who may', async (t) => {
     const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-2' } }
     await controller.kubectlWith(JSON.stringify(node), 'create', '-f', '-')

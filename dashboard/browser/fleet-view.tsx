@@ -4,9 +4,9 @@ import { compareNames, levelOf, meanUsage, shownNodes } from '../../api/dashboar
 import { counted } from '../../api/dashboard/view-words.ts'
 import { hrefOf, type Place } from '../model/places.ts'
 import { AddMachineButton } from './add-machine.tsx'
+import { FleetNotices } from './fleet-notices.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'
 import { NodeTile } from './node-tile.tsx'
-import { RolloutNotice } from './rollout-notice.tsx'
 import { VirtualList } from './virtual-list.tsx'
 import { WaitingMachines } from './waiting-machines.tsx'
 
@@ -27,7 +27,7 @@ export function FleetView({ place, session }: { readonly place: ListPlace; reado
         <AddMachineButton session={session} />
       </div>
       <WaitingMachines />
-      <RolloutNotice />
+      <FleetNotices />
       {all.length > 0 && <Filters place={place} nodes={all} />}
       {fleet.isComplete && all.length > 0 && shown.length === 0 && (
         <p class="empty">

@@ -6,6 +6,7 @@ import { inventoryFacts } from './inventory-view.ts'
 import { imagerLink, joinFile, joinLine } from './join-texts.ts'
 import { logLines } from './log-lines.ts'
 import { lostLinks } from './lost-links.ts'
+import { maintenanceView } from './maintenance-view.ts'
 import { hrefOf, listPlace, placeOf } from './places.ts'
 import { rolloutView } from './rollout-view.ts'
 import { columnsIn, drawnRows } from './virtual-rows.ts'
@@ -157,6 +158,33 @@ test('a rollout shows its rings, and can be paused or resumed', async (t) => {
   const stragglers = Array.from({ length: 100 }, (_, at) => `pi-${at}`)
   const many = of({ status: status('Soaking', { stragglers, stragglerCount: 300 }) })
   t.match(many?.stragglers, /^pi-0, .*pi-9 and 290 more$/)
+})
+
+test('the maintenance shows what is pending and which machines need attention', async (t) => {
+  const counts = { nodes: 9, securityUpdates: 3, rebootRequired: 1, due: 2, active: 1, failed: 0, unable: 0 }
+  const row = (node: string, phase = '', message = '') => ({ node, phase, since: '2026-11-30T02:00:00Z', message })
+  const status = (phase: string, more: object = {}) =>
+    JSON.stringify({
+      phase,
+      message: '1 nodes are under maintenance',
+      counts,
+      active: [],
+      failed: [],
+      unable: [],
+      ...more,
+    })
+  const of = (data: { readonly [field: string]: string }) => maintenanceView({ data: { rules: '{}', ...data } })
+  t.equal(maintenanceView({}), undefined)
+  t.same(of({}), { level: 'idle', text: 'begins', lines: [], action: undefined })
+  t.same(of({ status: status('Working', { active: [row('pi-1', 'Draining', 'waits for web')] }) }), {
+    ...{ level: 'good', text: 'Working. 1 nodes are under maintenance', action: 'pause' },
+    lines: ['3 machines with security updates', '1 machine to be restarted', 'pi-1: Draining, waits for web'],
+  })
+  t.match(of({ status: status('Paused') }), { level: 'bad', action: 'resume' })
+  t.match(of({ status: status('Paused'), pause: 'Paused by an operator' }), { level: 'warn', action: 'resume' })
+  const unable = Array.from({ length: 8 }, (_, at) => row(`pi-${at}`, '', 'it does not report its updates'))
+  const many = of({ status: status('Idle', { unable, counts: { ...counts, unable: 300 } }) })
+  t.same(many?.lines.slice(-2), ['pi-4: it does not report its updates', 'and 295 more'])
 })
 
 test('the hardware of a machine is shown as far as it reports it', async (t) => {
