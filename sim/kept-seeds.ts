@@ -32,4 +32,8 @@ export const keptSeeds: readonly KeptSeed[] = [
     ...{ seed: 6_534_279, world: 'restores', faultMinutes: 10 },
     why: 'a status that was on its way makes a node Ready again, and its pods, which were marked, are Ready again, too',
   },
+  {
+    ...{ seed: 470, world: 'claims', faultMinutes: 10 },
+    why: 'a Job whose pod failed while the date of the controller was 400 days ahead gets another pod',
+  },
 ]
