@@ -27,8 +27,9 @@ const recordBytes = 16
 
 /** Notes a record in /acks when it is synced. /acks is a folder of the host: it loses nothing. */
 const write = `cd /data
-[ -e records ] || echo empty >>/acks/$NAME
-n=$(($(stat -c %s records 2>/dev/null || echo 0) / ${recordBytes}))
+size=0
+if [ -e records ]; then size=$(stat -c %s records) || exit 1; else echo empty >>/acks/$NAME; fi
+n=$((size / ${recordBytes}))
 truncate -s $((n * ${recordBytes})) records
 while n=$((n + 1)); do
   printf '%015d\\n' $n >>records && sync records && echo $n >>/acks/$NAME || exit 1
