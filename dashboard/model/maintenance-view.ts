@@ -18,7 +18,7 @@ export type MaintenanceView = {
   readonly action: 'pause' | 'resume' | undefined
 }
 
-/** Of each kind of machine: the page has its list below. */
+/** How many machines of each kind are named: the page lists them all below. */
 const shownRows = 5
 
 /** Undefined: no maintenance was started. */

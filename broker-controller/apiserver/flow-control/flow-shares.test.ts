@@ -71,7 +71,7 @@ test('a new stream has the place of the newest one of who has most', async (t) =
     held.map(({ ending }) => ending.signal.aborted),
     [false, false, false, true],
   )
-  t.notOk(streams.hasRoom({ key: 'ada/2', owner: 'ada' }, 1), 'who has most takes from nobody')
+  t.notOk(streams.hasRoom({ key: 'ada/2', owner: 'ada' }, 1), 'who has most takes from no other')
   const [first, , , last] = held
   if (first) streams.remove(first)
   if (last) streams.remove(last)
