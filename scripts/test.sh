@@ -15,8 +15,8 @@ a line "N passed, N failed"; its status is not 0 when anything failed. Installs 
   --prepare  only install and build what the tests need; --quick then needs no network
   --real     run only the tests that start other programs; npm run unit runs the rest
   --whole    run all files, however long it takes. Otherwise no file of the tests on real parts begins later than 50 minutes after the start of
-             the script, the longest come last, and those that have not begun are named at the end: it takes half an hour on a usual machine of
-             two cores, and more than two on a slow one
+             the script, the longest come last, and those that have not begun are named at the end: it takes more than 90 minutes on a
+             slow machine of two cores
   --help
   FILE…      run only these compiled tests, for example dist/api/quantity.test.js
 

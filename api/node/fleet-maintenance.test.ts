@@ -3,13 +3,12 @@ import {
   isMaintenanceMap,
   isMaintenancePausedByOperator,
   maintenanceKey,
-  maintenancePath,
   maintenancePauses,
   readMaintenanceStatus,
 } from './fleet-maintenance.ts'
 
 test('the maintenance is one ConfigMap of the system', async (t) => {
-  t.equal(maintenancePath, '/api/v1/namespaces/kube-system/configmaps/bramble-maintenance')
+  t.same(maintenanceKey, { namespace: 'kube-system', name: 'bramble-maintenance' })
   t.ok(isMaintenanceMap({ metadata: maintenanceKey }))
   t.notOk(isMaintenanceMap({ metadata: { ...maintenanceKey, namespace: 'default' } }))
   t.notOk(isMaintenanceMap({ metadata: { ...maintenanceKey, name: 'other' } }))

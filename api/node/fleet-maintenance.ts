@@ -8,7 +8,6 @@ import { type Described, integer, list, object, oneOf, text } from '../schema.ts
 import { parseJson } from '../text/json.ts'
 
 export const maintenanceKey = { namespace: 'kube-system', name: 'bramble-maintenance' } as const
-export const maintenancePath = `/api/v1/namespaces/${maintenanceKey.namespace}/configmaps/${maintenanceKey.name}`
 
 export const maintenanceFields = {
   rules: 'rules',

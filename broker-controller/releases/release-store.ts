@@ -65,7 +65,6 @@ export async function listReleases(dataDir: string): Promise<readonly ServedRele
 /** Throws with the reason if the folder holds no whole release of the agent or of the controller. */
 export async function addRelease(from: string, dataDir: string): Promise<ServedRelease> {
   const { files, ...release } = await readRelease(from)
-  for (const file of files) await readSigned(from, file)
   const signatures = await readSignatures(from, await readdir(from))
   if (signatures.size === 0) throw new Error(`${from} has no signature of ${manifestFile}`)
   const to = releaseFolder(dataDir, release.digest)
@@ -74,7 +73,7 @@ export async function addRelease(from: string, dataDir: string): Promise<ServedR
   try {
     await mkdir(part, { mode: 0o755 })
     await replaceFile(join(part, manifestFile), await readFile(join(from, manifestFile)), readableByAll)
-    // Read again, one at a time: an archive is 40 MB, and there is one for each architecture.
+    // One at a time: an archive has tens of MB, and there is one for each architecture.
     for (const file of files) await replaceFile(join(part, file.name), await readSigned(from, file), readableByAll)
     for (const [key, text] of signatures)
       await replaceFile(join(part, `${manifestFile}.${key}.minisig`), text, readableByAll)

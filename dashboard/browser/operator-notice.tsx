@@ -49,8 +49,8 @@ export function OperatorNotice({ of }: { readonly of: OperatorMap }) {
     <section class={`notice ${level}`} aria-label={of.label}>
       <span>
         <strong>{title}</strong> {text}
-        {lines.map((line) => (
-          <span key={line} class="why">
+        {lines.map((line, at) => (
+          <span key={`${at} ${line}`} class="why">
             {line}
           </span>
         ))}
@@ -65,15 +65,14 @@ function PauseButton({ of, view }: { readonly of: OperatorMap; readonly view: No
   const { action } = view
   if (!mayPatch || action === undefined) return null
   const isPause = action === 'pause'
-  const act = () => change(of, isPause ? of.pauses.pause('Paused on the dashboard') : of.pauses.resume(today()))
+  const act = () =>
+    change(of, isPause ? of.pauses.pause('Paused on the dashboard') : of.pauses.resume(new Date().toISOString()))
   return (
     <span class="buttons">
       <Action name={isPause ? 'Pause' : 'Resume'} {...view[action]} act={act} />
     </span>
   )
 }
-
-const today = () => new Date().toISOString()
 
 function folderOf({ key: { namespace } }: OperatorMap): string {
   return `/api/v1/namespaces/${namespace}/configmaps`
