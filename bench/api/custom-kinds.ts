@@ -9,9 +9,10 @@ import { type ApiServer, cpuMs, quantile, residentMB, withApiServer } from './ap
 
 const values = benchmarkOptions({
   name: 'node dist/bench/api/custom-kinds.js',
-  text: `Starts bramble-controller twice in temporary folders. The first prints how much memory definitions of custom kinds take that have no objects:
-after they were made (once they were made and removed before), at rest, and after one client has listed and watched some of their kinds. The second prints what a custom kind costs beside
-ConfigMaps of the same size, in turns in the same run: creates, a list, and changes that many watches receive. Takes about four minutes.
+  text: `Starts bramble-controller in temporary folders. The first prints how much memory definitions of custom kinds take that have no objects: after
+they were made (once they were made and removed before), at rest, and after one client has listed and watched some of their kinds. The second prints
+how long a start takes with them. The third prints what a custom kind costs beside ConfigMaps of the same size, in turns in the same run: creates, a
+list, and changes that many watches receive. Takes about five minutes.
 Needs bundles (npm run build).`,
   options: {
     folder: {
@@ -29,6 +30,7 @@ Needs bundles (npm run build).`,
     rest: { value: 'S', help: 'seconds until memory is at rest', range: [1, 10_000], default: '60' },
   },
 })
+const starts = 7
 const launcher = 'scripts/bramble-controller'
 const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 
@@ -80,8 +82,24 @@ async function atRest({ pid, load }: ApiServer): Promise<void> {
   print(['', 'figure'], rows)
 }
 
-function more(megabytes: number): string {
-  return megabytes < 0 ? `${megabytes}` : `+${megabytes}`
+/** How long a start takes, without the definitions and with them. */
+async function starting({ load, startAgain }: ApiServer, definitions: readonly Definition[]): Promise<number> {
+  for (const body of definitions) await load.send({ method: 'POST', path: definitionsPath, body })
+  const took: number[] = []
+  for (let at = 0; at < starts; at++) took.push(await startAgain())
+  return quantile(took, 0.5)
+}
+
+async function startsSideBySide(): Promise<void> {
+  const definitions = await definitionsToMake()
+  const without = await withApiServer(launcher, (server) => starting(server, []))
+  const made = await withApiServer(launcher, (server) => starting(server, definitions))
+  const times = `${without.toFixed(0)}, ${made.toFixed(0)} ms (${more(Math.round(made - without))})`
+  print(['', 'without, with definitions'], [[`until it is ready, median of ${starts} starts`, times]])
+}
+
+function more(difference: number): string {
+  return difference < 0 ? `${difference}` : `+${difference}`
 }
 
 async function definitionsToMake(): Promise<readonly Definition[]> {
@@ -255,4 +273,5 @@ function print(heads: Row, rows: readonly Row[]): void {
 const [load = 0] = loadavg()
 console.log(`Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}\n`)
 await withApiServer(launcher, atRest)
+await startsSideBySide()
 await withApiServer(launcher, sideBySide)
