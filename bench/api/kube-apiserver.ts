@@ -17,7 +17,7 @@ import type { ApiServer } from './api-server.ts'
 /** Starts `program` (a kube-apiserver) and the installed etcd, calls `act` and stops both. etcd writes without fsync. */
 export async function withKubeApiserver<T>(
   program: string,
-  act: (server: Omit<ApiServer, 'kubeconfig'> & { readonly access: ApiAccess }) => Promise<T>,
+  act: (server: Omit<ApiServer, 'kubeconfig' | 'startAgain'> & { readonly access: ApiAccess }) => Promise<T>,
 ): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'kube-apiserver-'))
   const ends: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true, maxRetries: 5 })]
