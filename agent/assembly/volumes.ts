@@ -8,7 +8,6 @@ import { csiRegistry } from '../adapters/csi/csi-registry.ts'
 import { type CsiStatsLoop, csiStats } from '../adapters/csi/csi-stats.ts'
 import { type CsiVolumes, csiVolumes } from '../adapters/csi/csi-volumes.ts'
 import { type DiskVolumes, volumeStore } from '../adapters/disk/volume-store.ts'
-import { knownStores } from '../adapters/disk/volumes/disk-trash.ts'
 import { poolsOnDiskOf } from '../adapters/disk/volumes/pools-on-disk.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import type { ClaimSpace } from '../eviction/claim-space.ts'
@@ -54,7 +53,7 @@ export function assembleVolumes(parts: VolumeParts): {
     trash: disk.trash,
     moves: disk.moves,
     onRelease: disk.onRelease,
-    stores: knownStores(volumes.dataDirectory),
+    stores: disk.stores,
     controlPlane,
     event,
     writes: write('pools'),

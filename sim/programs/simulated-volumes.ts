@@ -72,7 +72,7 @@ export function simulatedVolumes(needs: SimulatedVolumesNeeds): SimulatedVolumes
       volumeOrders({
         ...own,
         trash: diskTrash({
-          ...{ pools, files, discard: claims.discard, shareKinds: async () => [] },
+          ...{ pools, discard: claims.discard, shareKinds: async () => [] },
           usage: async () => ({ capacityBytes, availableBytes: capacityBytes, usedBytes: 0, inodes: 0, inodesFree: 0 }),
           counter: { usage: async () => ({ usedBytes: 4_096, inodesUsed: 1 }) },
         }),

@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import { diskBackups } from '../../agent/adapters/disk/backups/disk-backups.ts'
 import { diskMoves } from '../../agent/adapters/disk/volumes/disk-moves.ts'
 import { volumePool } from '../../agent/adapters/disk/volumes/pool.ts'
+import { poolFilesOfMachine } from '../../agent/adapters/disk/volumes/pool-files.ts'
 import { dataPool, volumePools } from '../../agent/adapters/disk/volumes/pools.ts'
 import { backUpVolume } from '../../agent/sessions/backup-session.ts'
 import { copyVolume } from '../../agent/sessions/volume-session.ts'
@@ -30,8 +31,8 @@ const { status: _, metadata: __, ...sent } = aStoredClaim('data', { spec: { stor
 async function aMachine(t: Test) {
   const data = await mkdtemp(join(tmpdir(), 'bvm-'))
   t.teardown(() => rm(data, { recursive: true, force: true, maxRetries: 3 }))
-  const pool = volumePool(dataPool(data))
-  const pools = volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') })
+  const pool = volumePool(dataPool(data), poolFilesOfMachine())
+  const pools = volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') }, poolFilesOfMachine())
   const whileUnused = async <T>(__: unknown, act: () => Promise<T>) => await act()
   const room = async () => ({ capacityBytes: 2 ** 40, availableBytes: 2 ** 39 })
   const agent = () => diskMoves({ pools, whileUnused, room, flush: async () => undefined, patienceMs: 50 })

@@ -19,7 +19,7 @@ import {
   type VolumeStore,
   type WantedVolume,
 } from '../../pods/volumes/volume-store.ts'
-import type { VolumeTrash } from '../../pods/volumes/volume-trash.ts'
+import type { KnownStores, VolumeTrash } from '../../pods/volumes/volume-trash.ts'
 import { type CsiVolumes, noCsiVolumes } from '../csi/csi-volumes.ts'
 import { hasFiles, replaceFiles } from './atomic-files.ts'
 import { diskBackups } from './backups/disk-backups.ts'
@@ -35,9 +35,10 @@ import { readToken, writeToken } from './token-files.ts'
 import { type ClaimVolumes, claimVolumes } from './volumes/claim-volumes.ts'
 import { deviceMounts } from './volumes/device-mounts.ts'
 import { diskMoves } from './volumes/disk-moves.ts'
-import { diskTrash } from './volumes/disk-trash.ts'
+import { diskTrash, knownStores } from './volumes/disk-trash.ts'
 import { checkHostPath } from './volumes/host-files.ts'
 import { type KubeletPaths, kubeletPaths, noKubeletPaths } from './volumes/kubelet-paths.ts'
+import { poolFilesOfMachine } from './volumes/pool-files.ts'
 import { type VolumePools, volumePools } from './volumes/pools.ts'
 
 const releaseMs = 1_000
@@ -57,6 +58,7 @@ export async function volumeFolders(dataDir: string): Promise<VolumeFolders> {
 
 export interface DiskVolumes extends VolumeStore {
   readonly trash: VolumeTrash
+  readonly stores: KnownStores
   readonly pools: VolumePools
   readonly moves: VolumeMoves & VolumeCopies
   readonly backups: VolumeBackups
@@ -83,12 +85,13 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
   })
   const onDisk = (podUID: string, ...rest: readonly string[]) => join(dataDirectory, 'pods', safe(podUID), ...rest)
   const aside = (podUID: string, ...rest: readonly string[]) => join(memoryDirectory, 'pods', safe(podUID), ...rest)
-  const pools = volumePools(configured, folders)
+  const files = poolFilesOfMachine(remote)
+  const pools = volumePools(configured, folders, files)
   const claims = claimVolumes({
     folderOf: (podUID) => aside(podUID, 'claims'),
     pods: join(memoryDirectory, 'pods'),
     shares: shareMounts({ folder: memoryDirectory, remote }),
-    ...{ remote, pools, csi, devices: deviceMounts({ folder: memoryDirectory }) },
+    ...{ remote, pools, files, csi, devices: deviceMounts({ folder: memoryDirectory }) },
   })
   const podUIDs = () => podsIn([join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages], csi)
   const foldersOf = podFolders(folders)
@@ -148,6 +151,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
       released = listener
     },
     trash: diskTrash({ pools, discard: claims.discard }),
+    stores: knownStores(dataDirectory, files),
     moves: diskMoves({ pools, whileUnused: claims.whileUnused }),
     backups: diskBackups({ pools, shares: mountedAside(shareMounter({ folder: memoryDirectory, remote }), inMemory) }),
     place: (podUID, volume) =>

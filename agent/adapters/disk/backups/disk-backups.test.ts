@@ -28,6 +28,7 @@ import type { MountedShare } from '../../../pods/volumes/share-mount.ts'
 import type { FolderOfBackups, Pieces } from '../../../pods/volumes/volume-backups.ts'
 import { copyResult } from '../volumes/copy-digest.ts'
 import { volumePool } from '../volumes/pool.ts'
+import { poolFilesOfMachine } from '../volumes/pool-files.ts'
 import { dataPool, volumePools } from '../volumes/pools.ts'
 import { diskBackups } from './disk-backups.ts'
 
@@ -45,8 +46,8 @@ async function aFolder(t: Test) {
 /** A machine with a pool and a folder for backups. */
 async function aMachine(t: Test) {
   const [data, target] = [await aFolder(t), await aFolder(t)]
-  const pool = volumePool(dataPool(data))
-  const pools = volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') })
+  const pool = volumePool(dataPool(data), poolFilesOfMachine())
+  const pools = volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') }, poolFilesOfMachine())
   const state = { room: huge }
   const held: MountedShare[] = []
   const mounted: MountedShare[] = []

@@ -12,17 +12,10 @@ import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { Room } from '../../../pods/volumes/volume-trash.ts'
 import { filesystemUsage } from '../filesystem-usage.ts'
 import type { ShareMounter } from '../shares/share-mounter.ts'
-import {
-  folderOfVolume,
-  isOutOfSpace,
-  noRoom,
-  openedPool,
-  roomProblem,
-  syncFilesystem,
-} from '../volumes/pool-places.ts'
+import { folderOfVolume, isOutOfSpace, noRoom, roomProblem, syncFilesystem } from '../volumes/pool-places.ts'
 import type { VolumePools } from '../volumes/pools.ts'
 import { receiveCopy, sendCopy } from '../volumes/volume-copy.ts'
-import { safeFileName, volumeRecords } from '../volumes/volume-records.ts'
+import { safeFileName } from '../volumes/volume-records.ts'
 import { type BackupFolder, backupFolder } from './backup-folder.ts'
 import { compressing, decompressed } from './compressed-pieces.ts'
 
@@ -56,12 +49,13 @@ export function diskBackups({
   return {
     read: (wanted, send, signal) =>
       alone(wanted.uid, async () => {
-        const { path, moves } = await openedPool(pools, wanted)
-        const folder = await folderOfVolume(path, wanted)
+        const pool = await pools.withID(wanted.pool)
+        const { moves, source } = pool
+        const folder = await folderOfVolume(pool, wanted)
         const { uid, id, since, held } = wanted
         if (held !== undefined && (await moves.held(uid))?.id !== held)
           throw new VolumeError('the volume is not held: a pod may have it')
-        const snapshots = snapshotsIn(path, uid)
+        const snapshots = snapshotsIn(source.path, uid)
         if (since !== undefined && !(await snapshots.has(since)))
           throw new VolumeError(`the pool has no list of the files of the backup ${since}`)
         const snapshot = await snapshots.file(id)
@@ -176,11 +170,12 @@ async function restoreInto(
   signal: AbortSignal,
 ): Promise<void> {
   const { uid, id, archives, contentBytes } = wanted
-  const { pool, path, moves } = await openedPool(pools, wanted)
-  const records = volumeRecords(join(path, '.bramble'))
+  const pool = await pools.withID(wanted.pool)
+  const { records, moves } = pool
+  const { path } = pool.source
   if ((await records.read(uid))?.folder === wanted.folder) {
     // It was made before: a folder that is missing now is not made again.
-    await folderOfVolume(path, wanted)
+    await folderOfVolume(pool, wanted)
     return
   }
   const checkRoom = async (bytes: number) => {

@@ -18,7 +18,7 @@ import { giveToGroup } from './group-ownership.ts'
 import { checkHostPath, checkLocalDevice, refuseDevice } from './host-files.ts'
 import { type Placed, type PlacedVolumes, type PlacedVolumesNeeds, placedVolumes } from './placed-volumes.ts'
 import type { VolumePool } from './pool.ts'
-import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
+import type { PoolFiles } from './pool-files.ts'
 import type { VolumePools } from './pools.ts'
 
 export interface ClaimVolumes {
@@ -41,7 +41,7 @@ export interface ClaimVolumes {
 }
 
 export type ClaimVolumesNeeds = Omit<PlacedVolumesNeeds, 'files'> & {
-  readonly files?: PoolFiles
+  readonly files: PoolFiles
   readonly remote: RemoteFiles
   readonly pools: VolumePools
   readonly shares: ShareMounts
@@ -52,14 +52,14 @@ export type ClaimVolumesNeeds = Omit<PlacedVolumesNeeds, 'files'> & {
 }
 
 export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
-  const { remote, pools, shares, devices, csi, files = poolFilesOfMachine(remote), patienceMs = 2_000 } = needs
-  const placed = placedVolumes({ ...needs, files })
+  const { pools, shares, devices, csi, files, patienceMs = 2_000 } = needs
+  const placed = placedVolumes(needs)
   const inTurn = turnsByKey()
   // A volume in work stays mounted when its pod goes.
   const changes = groupChanges(patienceMs, { stopped: () => void mounted.release().catch(() => undefined) })
   const mounted = mountedVolumes([shares, devices], { placed, changes, inTurn })
 
-  const check = (record: Placed) => checkPlaced(record, { ...needs, files })
+  const check = (record: Placed) => checkPlaced(record, needs)
 
   /** It exists there. */
   const located = async (podUID: string, volume: ClaimVolume): Promise<CsiPlaced> => {

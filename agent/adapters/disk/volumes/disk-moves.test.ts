@@ -23,7 +23,7 @@ import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { Room } from '../../../pods/volumes/volume-trash.ts'
 import { diskMoves } from './disk-moves.ts'
 import { volumePool } from './pool.ts'
-import { poolTrash } from './pool-trash.ts'
+import { poolFilesOfMachine } from './pool-files.ts'
 import { dataPool, volumePools } from './pools.ts'
 
 const skip = skipWithout('root', isRoot())
@@ -38,9 +38,9 @@ async function aMachine(t: Test) {
   t.teardown(() => rm(data, { recursive: true, force: true }))
   const state = { hasPod: false, room: huge, patienceMs: 1 }
   const agent = () => {
-    const pool = volumePool(dataPool(data))
+    const pool = volumePool(dataPool(data), poolFilesOfMachine())
     const moves = diskMoves({
-      pools: volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') }),
+      pools: volumePools([], { dataDirectory: data, memoryDirectory: join(data, 'memory') }, poolFilesOfMachine()),
       async whileUnused(_, act) {
         if (state.hasPod) throw new VolumeError('the pod with the UID p has it mounted')
         return await act()
@@ -141,7 +141,7 @@ test('the data is moved with owners, modes, times and links, and what changed af
   t.equal((base?.mode ?? 0) & 0o7777, 0o2770)
   t.equal((await lstat(join(placed, 'name with\nbreak'))).mtimeMs, 1_000_000)
   t.same(await readdir(join(to.path, '.bramble/incoming')), [])
-  await poolTrash(from.path).discard({
+  await from.pool.trash.discard({
     ...{ kind: 'trash', volume: 'pv-old', uid: `uid-pv-${id}`, pool: from.poolID, folder: 'default_db_pv', ...claim },
   })
   const again = from.agent().pool.folder({ ...volume(from.poolID, 'default_db_pv'), hasGroup: false })

@@ -8,7 +8,7 @@ import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { Room } from '../../../pods/volumes/volume-trash.ts'
 import { filesystemUsage } from '../filesystem-usage.ts'
 import { copyResult } from './copy-digest.ts'
-import { folderOfVolume, isOutOfSpace, noRoom, openedPool, roomProblem, syncFilesystem } from './pool-places.ts'
+import { folderOfVolume, isOutOfSpace, noRoom, roomProblem, syncFilesystem } from './pool-places.ts'
 import type { VolumePools } from './pools.ts'
 import { receiveCopy, sendCopy } from './volume-copy.ts'
 
@@ -54,7 +54,7 @@ export function diskMoves({
     if (!isSame || now?.kind !== before.kind) await copies.stop(uid)
     if (now === undefined) {
       for (const map of [contents, refusals]) map.delete(uid)
-      await (await openedPool(pools, before).catch(() => undefined))?.moves.removeSnapshots(uid)
+      await (await pools.withID(before.pool).catch(() => undefined))?.moves.removeSnapshots(uid)
     }
     active.delete(uid)
   }
@@ -82,8 +82,9 @@ export function diskMoves({
     send: (wanted, send, signal) =>
       copies.run(wanted, ['send', 'hold'], signal, async (order, stop) => {
         const { uid, round } = { ...order, ...wanted }
-        const { path, moves } = await openedPool(pools, order)
-        const folder = await folderOfVolume(path, order)
+        const pool = await pools.withID(order.pool)
+        const { moves } = pool
+        const folder = await folderOfVolume(pool, order)
         const isHeld = order.kind === 'hold'
         if (isHeld && (await moves.held(uid))?.id !== wanted.move) throw new VolumeError('the volume is not held')
         const beforeMs = Date.now() - tickMs
@@ -175,7 +176,8 @@ async function followOne(
   id: string,
 ): Promise<Omit<MoveReport, 'uid' | 'id'>> {
   const { uid, kind } = order
-  const { pool, moves } = await openedPool(pools, order)
+  const pool = await pools.withID(order.pool)
+  const { moves } = pool
   switch (kind) {
     case 'hold': {
       const before = await moves.held(uid)
@@ -219,7 +221,8 @@ async function receiveInto(
   { wanted, next, signal }: Incoming,
 ): Promise<void> {
   const { uid, move: id, round } = wanted
-  const { pool, moves } = await openedPool(pools, order)
+  const pool = await pools.withID(order.pool)
+  const { moves } = pool
   const refuse = (reason: string) => {
     refusals.set(uid, { id, reason })
     throw new VolumeError(reason)

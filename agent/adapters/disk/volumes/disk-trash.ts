@@ -6,7 +6,6 @@ import type { Pool } from '../../../../api/storage/pools.ts'
 import { mostTrashed, type NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
 import { isMissing } from '../../../../daemon/errors.ts'
-import type { PoolReserve } from '../../../pods/volumes/pool-settings.ts'
 import {
   type CountedVolume,
   type KnownStores,
@@ -18,11 +17,10 @@ import {
 import { type FilesystemUsage, filesystemUsage } from '../filesystem-usage.ts'
 import { type FolderCounter, folderCounter } from '../folder-usage.ts'
 import { mountableShares } from '../shares/share-mounter.ts'
-import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
-import { poolTrash } from './pool-trash.ts'
+import type { VolumePool } from './pool.ts'
+import type { PoolFiles } from './pool-files.ts'
 import type { VolumePools } from './pools.ts'
 import { type TrashContents, trashContents } from './trash-contents.ts'
-import { volumeRecords } from './volume-records.ts'
 
 export type DiskTrashNeeds = {
   readonly pools: Pick<VolumePools, 'open'>
@@ -30,20 +28,18 @@ export type DiskTrashNeeds = {
   readonly discard: (order: NodeVolumeOrder) => Promise<void>
   readonly usage?: FilesystemUsage
   readonly counter?: Pick<FolderCounter, 'usage'>
-  readonly files?: PoolFiles
   /** The kinds of shares that this machine can mount. */
   readonly shareKinds?: VolumeTrash['shareKinds']
 }
 
 /** A pool that is there. */
-type Present = { readonly pool: Pool; readonly reserve: PoolReserve | undefined }
+type Present = { readonly state: Pool; readonly pool: VolumePool }
 
 export function diskTrash({
   pools,
   discard,
   usage = filesystemUsage(),
   counter = folderCounter(),
-  files = poolFilesOfMachine(),
   shareKinds = mountableShares,
 }: DiskTrashNeeds): VolumeTrash {
   let states: readonly PoolState[] = []
@@ -51,8 +47,9 @@ export function diskTrash({
   const counts = new Map<string, VolumeCount>()
   const contents = new Map<string, TrashContents>()
 
-  const roomOf = async ({ pool, reserve }: Present): Promise<Room | undefined> => {
-    const read = await usage(pool.path)
+  const roomOf = async ({ state, pool }: Present): Promise<Room | undefined> => {
+    const { reserve } = pool.source
+    const read = await usage(state.path)
     return read && { capacityBytes: read.capacityBytes, availableBytes: read.availableBytes, reserve }
   }
   const opened = async (): Promise<{ readonly present: readonly Present[]; readonly areAll: boolean }> => {
@@ -63,9 +60,7 @@ export function diskTrash({
       const isFull = 'id' in state && before.get(state.id)?.full === true
       return isFull ? { ...state, full: true } : state
     })
-    const present = found.flatMap(({ pool, state }) =>
-      'id' in state ? [{ pool: state, reserve: pool.source.reserve }] : [],
-    )
+    const present = found.flatMap(({ pool, state }) => ('id' in state ? [{ state, pool }] : []))
     return { present, areAll: present.length === found.length }
   }
   const each = async <T>(read: (one: Present) => Promise<readonly T[]>): Promise<readonly T[]> => {
@@ -79,19 +74,18 @@ export function diskTrash({
     poolStates: () => states,
     async isEmpty() {
       const { present, areAll } = await opened()
-      for (const { pool } of present) if (!(await isUnused(pool, files))) return false
+      for (const { pool } of present) if (!(await isUnused(pool))) return false
       return areAll
     },
     async age(elapsedMs, signal) {
-      for (const one of (await opened()).present)
-        await poolTrash(one.pool.path, files).age(elapsedMs, () => roomOf(one), signal)
+      for (const one of (await opened()).present) await one.pool.trash.age(elapsedMs, () => roomOf(one), signal)
     },
     poolUsage: () =>
       each(async (one) => {
-        const { id, path } = one.pool
+        const { id } = one.state
         const room = await roomOf(one)
         if (room === undefined) return []
-        const inTrash = (await poolTrash(path, files).list()).length
+        const inTrash = (await one.pool.trash.list()).length
         const wasFull = states.some((state) => 'id' in state && state.id === id && state.full === true)
         const full = staysFull(wasFull, room)
         states = states.map((state) => ('id' in state && state.id === id ? withFull(state, full) : state))
@@ -99,27 +93,28 @@ export function diskTrash({
         return [{ id, capacityBytes, availableBytes, ...(inTrash > 0 && { inTrash }) }]
       }),
     async trashed() {
-      const all = await each(async ({ pool }) => {
-        const own = contents.get(pool.id) ?? trashContents(counter, files)
-        contents.set(pool.id, own)
-        return await own.read(pool)
+      const all = await each(async ({ state: { id }, pool }) => {
+        const own = contents.get(id) ?? trashContents(counter)
+        contents.set(id, own)
+        return await own.read(id, pool.trash)
       })
       return [...all].sort((a, b) => a.keptSeconds - b.keptSeconds || (a.uid < b.uid ? -1 : 1)).slice(0, mostTrashed)
     },
     async volumeUsage() {
-      const all = await each(async ({ pool }) => {
-        const own = counts.get(pool.id) ?? volumeCount(counter, files)
-        counts.set(pool.id, own)
-        return await own(pool)
+      const all = await each(async (one) => {
+        const { id } = one.state
+        const own = counts.get(id) ?? volumeCount(counter)
+        counts.set(id, own)
+        return await own(one)
       })
       return [...all].sort((a, b) => (a.uid < b.uid ? -1 : 1))
     },
   }
 }
 
-async function isUnused({ path }: Pool, files: PoolFiles): Promise<boolean> {
-  const made = await volumeRecords(join(path, '.bramble'), files).uids()
-  const thrown = await poolTrash(path, files).list()
+async function isUnused({ records, trash }: VolumePool): Promise<boolean> {
+  const made = await records.uids()
+  const thrown = await trash.list()
   return made.length + thrown.length === 0
 }
 
@@ -128,13 +123,12 @@ function withFull({ full: _, ...pool }: Pool, isFull: boolean): Pool {
 }
 
 /** Counts one volume of a pool at each call, the one that was counted least recently. Gives all that were counted. */
-type VolumeCount = (pool: Pool) => Promise<readonly CountedVolume[]>
+type VolumeCount = (one: Present) => Promise<readonly CountedVolume[]>
 
-function volumeCount(counter: Pick<FolderCounter, 'usage'>, files: PoolFiles): VolumeCount {
+function volumeCount(counter: Pick<FolderCounter, 'usage'>): VolumeCount {
   /** By uid, in the order in which they were counted. */
   const counted = new Map<string, Omit<CountedVolume, 'uid'>>()
-  return async ({ id, path }) => {
-    const records = volumeRecords(join(path, '.bramble'), files)
+  return async ({ state: { id, path }, pool: { records } }) => {
     const uids = await records.uids()
     for (const uid of counted.keys()) if (!uids.includes(uid)) counted.delete(uid)
     const next = uids.find((uid) => !counted.has(uid)) ?? counted.keys().next().value
@@ -153,7 +147,7 @@ function volumeCount(counter: Pick<FolderCounter, 'usage'>, files: PoolFiles): V
 const KnownSchema = object({ known: list(text) })
 
 /** In a file of the data directory. */
-export function knownStores(dataDirectory: string, files: PoolFiles = poolFilesOfMachine()): KnownStores {
+export function knownStores(dataDirectory: string, files: Pick<PoolFiles, 'read' | 'replace'>): KnownStores {
   const path = join(dataDirectory, 'stores.json')
   return {
     async load() {

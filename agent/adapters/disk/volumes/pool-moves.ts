@@ -9,7 +9,7 @@ import type { CopyResult, NodeVolumeOrder } from '../../../../api/storage/volume
 import { parseJson } from '../../../../api/text/json.ts'
 import { codeOf, isMissing } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
-import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
+import type { PoolFiles } from './pool-files.ts'
 import { safeFileName, volumeRecords } from './volume-records.ts'
 
 const CopySchema = object({ round: integer, files: integer, bytes: integer, digest: text })
@@ -39,7 +39,7 @@ export interface PoolMoves {
 }
 
 /** `path`: of the pool. */
-export function poolMoves(path: string, files: PoolFiles = poolFilesOfMachine()): PoolMoves {
+export function poolMoves(path: string, files: PoolFiles): PoolMoves {
   const own = join(path, '.bramble')
   const [moves, incoming] = [join(own, 'moves'), join(own, 'incoming')]
   const records = volumeRecords(own, files)

@@ -6,9 +6,6 @@ import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { isFull, otherVolume, type Room } from '../../../pods/volumes/volume-trash.ts'
 import { runBounded } from '../remote/bounded-child.ts'
 import type { PoolSource, VolumePool } from './pool.ts'
-import { type PoolMoves, poolMoves } from './pool-moves.ts'
-import type { VolumePools } from './pools.ts'
-import { volumeRecords } from './volume-records.ts'
 
 /** A folder in a pool, and which volume is to be there. */
 export type PlaceInPool = {
@@ -21,20 +18,10 @@ export type PlaceInPool = {
 
 const syncMs = 30 * 60_000
 
-/** Throws VolumeError if this machine does not have the pool, or it is missing. */
-export async function openedPool(
-  pools: Pick<VolumePools, 'withID'>,
-  wanted: Pick<PlaceInPool, 'pool'>,
-): Promise<{ readonly pool: VolumePool; readonly path: string; readonly moves: PoolMoves }> {
-  const pool = await pools.withID(wanted.pool)
-  const { path } = pool.source
-  return { pool, path, moves: poolMoves(path) }
-}
-
-/** It is the one that the pool has noted for the volume. `path`: of the pool. */
-export async function folderOfVolume(path: string, place: PlaceInPool): Promise<string> {
-  const folder = join(path, place.folder)
-  const record = await volumeRecords(join(path, '.bramble')).read(place.uid)
+/** It is the one that the pool has noted for the volume. */
+export async function folderOfVolume({ source, records }: VolumePool, place: PlaceInPool): Promise<string> {
+  const folder = join(source.path, place.folder)
+  const record = await records.read(place.uid)
   const other = record && otherVolume(record, place)
   if (other !== undefined) throw new VolumeError(other)
   const found = await lstat(folder).catch(() => undefined)

@@ -8,7 +8,7 @@ import { testVolumes } from '../../../../test/support/volumes.ts'
 import { mountMemory, unmount } from '../mounts.ts'
 import { diskTrash, knownStores } from './disk-trash.ts'
 import { type VolumePool, volumePool } from './pool.ts'
-import { poolTrash } from './pool-trash.ts'
+import { poolFilesOfMachine } from './pool-files.ts'
 import { dataPool, type VolumePools } from './pools.ts'
 
 const skip = skipWithout('root', isRoot())
@@ -19,7 +19,7 @@ const volume = { uid: 'uid-pv', path: '/made/for/default_data_pvc-1', claim: 'de
 async function aPool(t: Test) {
   const data = await mkdtemp(join(tmpdir(), 'bt-'))
   t.teardown(() => rm(data, { recursive: true, force: true }))
-  const pool = volumePool(dataPool(data))
+  const pool = volumePool(dataPool(data), poolFilesOfMachine())
   const { id, path } = await pool.open()
   const order: NodeVolumeOrder = {
     ...{ kind: 'trash', volume: 'pvc-1', uid: 'uid-pv', pool: id, folder: 'default_data_pvc-1' },
@@ -31,7 +31,7 @@ async function aPool(t: Test) {
     return folder
   }
   const inTrash = join(path, '.bramble/trash/uid-pv')
-  return { data, pool, id, path, order, made, inTrash, trash: poolTrash(path) }
+  return { data, pool, id, path, order, made, inTrash, trash: pool.trash }
 }
 
 const onePool = (pool: VolumePool): Pick<VolumePools, 'open'> => ({
@@ -149,7 +149,7 @@ test('the trash is emptied after seven days of the running agent, or when the po
 test('a volume that a pod has stays, also where another volume has the folder', { skip }, async (t) => {
   const { store, dataDirectory } = await testVolumes(t)
   await mkdir(dataDirectory)
-  const { id, path } = await volumePool(dataPool(dataDirectory)).open()
+  const { id, path } = await volumePool(dataPool(dataDirectory), poolFilesOfMachine()).open()
   const wanted = {
     name: 'data',
     kind: 'claim',
@@ -247,10 +247,10 @@ test('the sizes of the pool and of its volumes are measured', async (t) => {
 
 test('the stores that were obeyed are kept; a damaged file has none', async (t) => {
   const { data } = await aPool(t)
-  const stores = knownStores(data)
+  const stores = knownStores(data, poolFilesOfMachine())
   t.same(await stores.load(), [])
   await stores.save(['a', 'b'])
-  t.same(await knownStores(data).load(), ['a', 'b'])
+  t.same(await knownStores(data, poolFilesOfMachine()).load(), ['a', 'b'])
   await writeFile(join(data, 'stores.json'), '{')
   t.same(await stores.load(), [])
 })

@@ -11,7 +11,7 @@ import { parseJson } from '../../../../api/text/json.ts'
 import { codeOf, isMissing } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { nextRemoval, otherVolume, type Room, type VolumeRecord } from '../../../pods/volumes/volume-trash.ts'
-import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
+import type { PoolFiles } from './pool-files.ts'
 import { safeFileName, type VolumeRecords, volumeRecords } from './volume-records.ts'
 
 const DiscardedSchema = object({
@@ -42,7 +42,7 @@ export interface PoolTrash {
 }
 
 /** `path`: of the pool. */
-export function poolTrash(path: string, files: PoolFiles = poolFilesOfMachine()): PoolTrash {
+export function poolTrash(path: string, files: PoolFiles): PoolTrash {
   const own = join(path, '.bramble')
   const folder = join(own, 'trash')
   const records = volumeRecords(own, files)

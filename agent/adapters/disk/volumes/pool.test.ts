@@ -5,6 +5,7 @@ import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../../test/support/volumes.ts'
 import { mountMemory, unmount } from '../mounts.ts'
 import { volumePool } from './pool.ts'
+import { poolFilesOfMachine } from './pool-files.ts'
 import { dataPool } from './pools.ts'
 
 const skip = skipWithout('root', isRoot())
@@ -18,7 +19,7 @@ const volume = {
 
 async function aPool(t: Parameters<typeof testVolumes>[0]) {
   const { folder } = await testVolumes(t)
-  const pool = () => volumePool(dataPool(folder))
+  const pool = () => volumePool(dataPool(folder), poolFilesOfMachine())
   const { id } = await pool().open()
   return { folder, path: join(folder, 'volumes'), id, pool }
 }
@@ -127,7 +128,7 @@ test('the pool of a machine', { skip }, async (t) => {
     const { folder } = await testVolumes(t)
     await mkdir(folder, { recursive: true })
     await rename(path, join(folder, 'volumes'))
-    t.equal((await volumePool(dataPool(folder)).open()).id, id)
+    t.equal((await volumePool(dataPool(folder), poolFilesOfMachine()).open()).id, id)
   })
 
   t.test('is a disk that is mounted later, if no volume was made before, and then no other one', async (t) => {
@@ -141,7 +142,9 @@ test('the pool of a machine', { skip }, async (t) => {
     t.equal(await readFile(join(await pool().folder({ ...volume, pool: disk.id }), 'file'), 'utf8'), 'precious')
     await rename(path, `${path}.disk`)
     await rename(`${path}.own`, path)
-    await t.rejects(volumePool(dataPool(folder)).open(), { message: new RegExp(`the pool ${disk.id} is not at`) })
+    await t.rejects(volumePool(dataPool(folder), poolFilesOfMachine()).open(), {
+      message: new RegExp(`the pool ${disk.id} is not at`),
+    })
   })
 
   t.test('is an empty disk that is mounted later, if no volume was made before', async (t) => {
@@ -167,7 +170,9 @@ test('the pool of a machine', { skip }, async (t) => {
     const { folder } = await testVolumes(t)
     await mkdir(join(folder, 'volumes'))
     await writeFile(join(folder, 'volumes/photo'), '')
-    await t.rejects(volumePool(dataPool(folder)).open(), { message: /has files and no identity of a pool$/ })
+    await t.rejects(volumePool(dataPool(folder), poolFilesOfMachine()).open(), {
+      message: /has files and no identity of a pool$/,
+    })
   })
 
   t.test('is not asked for a volume of another pool', async (t) => {

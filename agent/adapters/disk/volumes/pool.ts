@@ -12,10 +12,10 @@ import { parseJson } from '../../../../api/text/json.ts'
 import { codeOf } from '../../../../daemon/errors.ts'
 import type { PoolReserve } from '../../../pods/volumes/pool-settings.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
-import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
-import { poolMoves } from './pool-moves.ts'
-import { poolTrash } from './pool-trash.ts'
-import { volumeRecords } from './volume-records.ts'
+import type { PoolFiles } from './pool-files.ts'
+import { type PoolMoves, poolMoves } from './pool-moves.ts'
+import { type PoolTrash, poolTrash } from './pool-trash.ts'
+import { type VolumeRecords, volumeRecords } from './volume-records.ts'
 
 /** `unused`, in the data directory: this agent made the pool, and no volume in it. */
 const IdentitySchema = object({ id: text, unused: optional(bool) })
@@ -23,6 +23,9 @@ type Identity = Described<typeof IdentitySchema>
 
 export interface VolumePool {
   readonly source: PoolSource
+  readonly records: VolumeRecords
+  readonly trash: PoolTrash
+  readonly moves: PoolMoves
   /** Makes it at the first call. Throws VolumeError if it is missing. */
   open(): Promise<Pool>
   /** That of its identity when it was there last, and whether volumes were made in it; undefined: it was never there. */
@@ -65,7 +68,7 @@ export type PoolVolume = {
   readonly hasGroup: boolean
 }
 
-export function volumePool(source: PoolSource, files: PoolFiles = poolFilesOfMachine()): VolumePool {
+export function volumePool(source: PoolSource, files: PoolFiles): VolumePool {
   const { path, memory, name, isDefault, isMade, attach } = source
   const own = join(path, '.bramble')
 
@@ -127,6 +130,7 @@ export function volumePool(source: PoolSource, files: PoolFiles = poolFilesOfMac
 
   return {
     source,
+    ...{ records, trash, moves },
     open,
     async remembered() {
       const known = await readIdentity(memory, files)

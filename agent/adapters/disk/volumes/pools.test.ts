@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import type { ConfiguredPool } from '../../../pods/volumes/pool-settings.ts'
 import { diskTrash } from './disk-trash.ts'
+import { poolFilesOfMachine } from './pool-files.ts'
 import { volumePools } from './pools.ts'
 
 const volume = { uid: 'uid-pv', path: '/made/for/default_data_pvc-1', claim: 'default/data', hasGroup: false }
@@ -20,7 +21,7 @@ async function aMachine(t: Test) {
   const [card, ssd] = [join(folder, 'card'), join(folder, 'ssd')]
   for (const path of [dataDirectory, card, ssd]) await mkdir(path)
   const pools = (...configured: readonly ConfiguredPool[]) =>
-    volumePools(configured, { dataDirectory, memoryDirectory })
+    volumePools(configured, { dataDirectory, memoryDirectory }, poolFilesOfMachine())
   const states = async (all: ReturnType<typeof pools>) => (await all.open()).map(({ state }) => state)
   const idsOf = async (all: ReturnType<typeof pools>) =>
     (await states(all)).map((state) => ('id' in state ? state.id : state.missing))

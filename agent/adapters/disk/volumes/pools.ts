@@ -8,7 +8,7 @@ import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { PoolState } from '../../../pods/volumes/volume-trash.ts'
 import { diskAttachment } from './disk-attachment.ts'
 import { type PoolSource, type PoolVolume, type VolumePool, volumePool } from './pool.ts'
-import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
+import type { PoolFiles } from './pool-files.ts'
 
 export interface VolumePools {
   /** Opens all, and gives each with its state, always in the same order. */
@@ -33,7 +33,7 @@ export type PoolFolders = {
 export function volumePools(
   configured: readonly ConfiguredPool[],
   folders: PoolFolders,
-  files: PoolFiles = poolFilesOfMachine(),
+  files: PoolFiles,
 ): VolumePools {
   const sources = configured.map((one) => configuredSource(one, folders))
   const inData = dataPool(folders.dataDirectory)

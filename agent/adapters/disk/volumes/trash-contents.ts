@@ -2,23 +2,18 @@
 import { usualTrashSeconds } from '../../../../api/storage/trash-time.ts'
 import { mostTrashed, type TrashedVolume } from '../../../../api/storage/volume-messages.ts'
 import type { FolderCounter } from '../folder-usage.ts'
-import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
-import { poolTrash } from './pool-trash.ts'
+import type { PoolTrash } from './pool-trash.ts'
 
 export interface TrashContents {
   /** The latest first. One that was not measured before is measured at each call: its files do not change. */
-  read(pool: { readonly id: string; readonly path: string }): Promise<readonly TrashedVolume[]>
+  read(id: string, trash: PoolTrash): Promise<readonly TrashedVolume[]>
 }
 
-export function trashContents(
-  counter: Pick<FolderCounter, 'usage'>,
-  files: PoolFiles = poolFilesOfMachine(),
-): TrashContents {
+export function trashContents(counter: Pick<FolderCounter, 'usage'>): TrashContents {
   /** By the uid of the volume. */
   const sizes = new Map<string, number>()
   return {
-    async read({ id, path }) {
-      const trash = poolTrash(path, files)
+    async read(id, trash) {
       const entries = [...(await trash.list())].sort(
         (a, b) => a.keptSeconds - b.keptSeconds || (a.uid < b.uid ? -1 : 1),
       )

@@ -7,7 +7,7 @@ import { parseJson } from '../../../../api/text/json.ts'
 import { codeOf } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { VolumeRecord } from '../../../pods/volumes/volume-trash.ts'
-import { type PoolFiles, poolFilesOfMachine } from './pool-files.ts'
+import type { PoolFiles } from './pool-files.ts'
 
 const VolumeRecordSchema = object({ uid: text, claim: text, claimUID: optional(text), folder: optional(text) })
 
@@ -26,7 +26,7 @@ export interface VolumeRecords {
 }
 
 /** `own`: the folder of the pool that has its identity. */
-export function volumeRecords(own: string, files: PoolFiles = poolFilesOfMachine()): VolumeRecords {
+export function volumeRecords(own: string, files: PoolFiles): VolumeRecords {
   const folder = join(own, 'volumes')
   const fileOf = (uid: string) => join(folder, `${safeFileName(uid)}.json`)
   const uids = async () => {

@@ -13,7 +13,7 @@ import { volumeOrders } from '../../../pods/volumes/volume-orders.ts'
 import { fakeControlPlane } from '../../../testing/fake-control-plane.ts'
 import { diskTrash, knownStores } from './disk-trash.ts'
 import { volumePool } from './pool.ts'
-import { poolTrash } from './pool-trash.ts'
+import { poolFilesOfMachine } from './pool-files.ts'
 import { dataPool } from './pools.ts'
 
 const minute = 60_000
@@ -27,9 +27,9 @@ const noMoves = { follow: async () => [], onChange: () => undefined }
 async function aNode(t: Test) {
   const data = await mkdtemp(join(tmpdir(), 'bwo-'))
   t.teardown(() => rm(data, { recursive: true, force: true }))
-  const pool = volumePool(dataPool(data))
+  const pool = volumePool(dataPool(data), poolFilesOfMachine())
   const { id, path } = await pool.open()
-  const stores = knownStores(data)
+  const stores = knownStores(data, poolFilesOfMachine())
   await stores.save(['earlier', 'own'])
   const make = (uid = 'uid-pv', claim = wanted) =>
     pool.folder({ uid, path: '/made/for/default_data_pvc-1', pool: id, hasGroup: false, ...claim })
@@ -82,7 +82,7 @@ async function aNode(t: Test) {
     )
   }
   return {
-    ...{ clock, order, path, pool, make, receive, trash: poolTrash(path) },
+    ...{ clock, order, path, pool, make, receive, trash: pool.trash },
     async restart() {
       await agent.end()
       agent = start()
