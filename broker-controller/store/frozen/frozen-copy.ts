@@ -39,13 +39,14 @@ type Share = {
   /** The copy of a part that is not shared yet. */
   readonly copy: (part: object) => object
 }
+const schemas = sharedSchemas()
 /** At most some MB each: of the manifests of a fleet, and of the images on its nodes. */
 const shared: Share = {
   text: commonTexts(),
   fields: sharedParts({ parts: 1024, longest: 8192 }),
   item: sharedParts({ parts: 2048, longest: 2048 }),
   image: sharedParts({ parts: 4096, longest: 2048 }, firstName),
-  schema: sharedSchemas(),
+  schema: (schema) => schemas(schema),
   copy: (part) => copiedObject(part, shared),
 }
 const always: SharePart = (part, copy) => copy(part)
@@ -59,7 +60,11 @@ const unshared: Share = {
 }
 
 /** The same caches, for values that nothing else refers to yet. */
-const parsedShared: Share = { ...shared, copy: (part) => frozenObject(part, parsedShared) }
+const parsedShared: Share = {
+  ...shared,
+  schema: (schema) => schemas(schema, true),
+  copy: (part) => frozenObject(part, parsedShared),
+}
 const parsedUnshared: Share = { ...unshared, copy: (part) => frozenObject(part, parsedUnshared) }
 
 /** Lists whose items are the same in many objects. */
