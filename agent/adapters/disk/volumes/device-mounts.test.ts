@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdir, readFile, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -99,8 +100,14 @@ test('local volumes of a device with a file system', { skip }, async (t) => {
     const own = join(folder, 'own')
     await mkdir(own)
     await run('mount', [device, own])
-    await t.rejects(store.place('u', claim(device)), { step, message: /is in use on this machine/ })
+    await t.rejects(store.place('u', claim(device)), { step, message: new RegExp(`is mounted at ${own}: unmount it`) })
+    const container = spawn('unshare', ['--mount', 'sh', '-c', 'echo mounted; exec sleep 60'])
+    const ended = once(container, 'exit')
+    await once(container.stdout, 'data')
     await run('umount', [own])
+    await t.rejects(store.place('u', claim(device)), { step, message: /is in use on this machine: by a container/ })
+    container.kill()
+    await ended
     await store.place('u', claim(device))
     await store.remove('u')
   })

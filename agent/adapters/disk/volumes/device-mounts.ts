@@ -3,7 +3,7 @@
  * without any signature gets a file system first.
  */
 import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, realpath, rmdir } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, realpath, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, messageOf } from '../../../../daemon/errors.ts'
 import {
@@ -106,11 +106,24 @@ async function mountDevice(device: string, path: string, wanted: WantedFileSyste
 
 /** open(2): a block device that is mounted, or a part of another device, cannot be opened with O_EXCL. */
 async function refuseInUse(device: string): Promise<void> {
-  const handle = await open(device, constants.O_RDONLY | constants.O_EXCL).catch((cause: unknown) => {
-    if (codeOf(cause) !== 'EBUSY') throw failed(`cannot open ${device}: ${messageOf(cause)}`)
-    throw failed(`device ${device} is in use on this machine: unmount it, or name the folder where it is mounted`)
+  const handle = await open(device, constants.O_RDONLY | constants.O_EXCL).catch(async (cause: unknown) => {
+    throw failed(codeOf(cause) === 'EBUSY' ? await useOf(device) : `cannot open ${device}: ${messageOf(cause)}`)
   })
   await handle.close()
+}
+
+/** Mounts of other namespaces are not in the list, such as that of a container, which stays after a lazy unmount here. */
+async function useOf(device: string): Promise<string> {
+  const { rdev } = await stat(device)
+  const own = (await mountPoints()).find((point) => point.device === deviceNumber(rdev))
+  return own === undefined
+    ? `device ${device} is in use on this machine: by a container that had it mounted, by a program, or as a part of another device (LVM, RAID)`
+    : `device ${device} is mounted at ${own.path}: unmount it, or name this folder as the path of the PersistentVolume`
+}
+
+/** As `major:minor`: sysfs and mountinfo have it so. */
+function deviceNumber(rdev: number): string {
+  return `${(rdev >> 8) & 0xfff}:${(rdev & 0xff) | ((rdev >> 12) & 0xfff00)}`
 }
 
 async function refuseUnreadable(device: string): Promise<void> {
@@ -129,8 +142,7 @@ async function refuseUnreadable(device: string): Promise<void> {
 /** stat(2) has no size of a device: sysfs has it, in sectors of 512 bytes. */
 async function sizeOf(handle: FileHandle): Promise<number> {
   const { rdev } = await handle.stat()
-  const [major, minor] = [(rdev >> 8) & 0xfff, (rdev & 0xff) | ((rdev >> 12) & 0xfff00)]
-  const file = await open(`/sys/dev/block/${major}:${minor}/size`)
+  const file = await open(`/sys/dev/block/${deviceNumber(rdev)}/size`)
   try {
     const sectors = Number((await file.readFile('utf8')).trim())
     if (!Number.isSafeInteger(sectors) || sectors <= 0) throw new Error('it has no size')
