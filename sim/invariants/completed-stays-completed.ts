@@ -28,38 +28,49 @@ export function completedStaysCompleted(ends: (pod: string) => boolean): Invaria
     initial: { endedMs: new Map(), savesSinceMs: new Map() },
     meets: (fact) => fact.kind === 'ended' && fact.exitCode === 0 && ends(fact.pod),
     next(state, fact) {
-      const { endedMs, savesSinceMs } = state
-      if (fact.kind === 'health') {
-        const { node, canSave, atMs } = fact
-        const next = canSave
-          ? withEntry(savesSinceMs, node, savesSinceMs.get(node) ?? atMs)
-          : withoutEntry(savesSinceMs, node)
-        return { state: { endedMs, savesSinceMs: next } }
+      switch (fact.kind) {
+        case 'health':
+          return { state: { ...state, savesSinceMs: savesAfter(state.savesSinceMs, fact) } }
+        case 'reinstalled':
+        case 'fault':
+          return { state: { ...state, endedMs: endsAfter(state.endedMs, fact) } }
+        case 'ended': {
+          const isCompleted = fact.exitCode === 0 && ends(fact.pod)
+          return { state: isCompleted ? { ...state, endedMs: withEntry(state.endedMs, keyOf(fact), fact) } : state }
+        }
+        case 'forgotten':
+          return {
+            state: isSaved(state, fact) ? state : { ...state, endedMs: withoutEntry(state.endedMs, keyOf(fact)) },
+          }
+        case 'started': {
+          if (!state.endedMs.has(keyOf(fact))) return { state }
+          return { state, violation: `${fact.container} of ${fact.pod} (${fact.podUID}) starts again on ${fact.node}` }
+        }
+        default:
+          return { state }
       }
-      if (fact.kind === 'reinstalled' || fact.kind === 'fault')
-        return { state: { endedMs: endsAfter(endedMs, fact), savesSinceMs } }
-      if (fact.kind !== 'ended' && fact.kind !== 'started' && fact.kind !== 'forgotten') return { state }
-      const key = `${fact.podUID}/${fact.container}`
-      if (fact.kind === 'ended')
-        return fact.exitCode === 0 && ends(fact.pod)
-          ? { state: { endedMs: withEntry(endedMs, key, fact), savesSinceMs } }
-          : { state }
-      const atMs = endedMs.get(key)?.atMs
-      if (atMs === undefined) return { state }
-      if (fact.kind === 'forgotten') {
-        const isSaved = fact.atMs - Math.max(atMs, savesSinceMs.get(fact.node) ?? fact.atMs) >= savedMs
-        return { state: isSaved ? state : { endedMs: withoutEntry(endedMs, key), savesSinceMs } }
-      }
-      return { state, violation: `${fact.container} of ${fact.pod} (${fact.podUID}) starts again on ${fact.node}` }
     },
   }
 }
 
+type FactOf<Kind extends TimedFact['kind']> = Extract<TimedFact, { kind: Kind }>
+
+function keyOf({ podUID, container }: { readonly podUID: string; readonly container: string }): string {
+  return `${podUID}/${container}`
+}
+
+function savesAfter(since: Completed['savesSinceMs'], { node, canSave, atMs }: FactOf<'health'>) {
+  return canSave ? withEntry(since, node, since.get(node) ?? atMs) : withoutEntry(since, node)
+}
+
+/** The agent had the time to save the end before the engine forgot it. */
+function isSaved({ endedMs, savesSinceMs }: Completed, fact: FactOf<'forgotten'>): boolean {
+  const ended = endedMs.get(keyOf(fact))
+  return ended === undefined || fact.atMs - Math.max(ended.atMs, savesSinceMs.get(fact.node) ?? fact.atMs) >= savedMs
+}
+
 /** A fault may take ends with it. */
-function endsAfter(
-  endedMs: Completed['endedMs'],
-  fact: Extract<TimedFact, { kind: 'reinstalled' | 'fault' }>,
-): Completed['endedMs'] {
+function endsAfter(endedMs: Completed['endedMs'], fact: FactOf<'reinstalled' | 'fault'>): Completed['endedMs'] {
   if (fact.kind === 'reinstalled') return new Map([...endedMs].filter(([, { node }]) => node !== fact.node))
   if (!endsContainers(fact.what)) return endedMs
   const node = fact.target.replace('Docker of ', '')
