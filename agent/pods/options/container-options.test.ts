@@ -5,7 +5,6 @@ import { aPod } from '../../../api/testing/builders.ts'
 import type { ContainerOptions } from '../../runtime/runtime.ts'
 import { containerEnv } from './container-env.ts'
 import { containerOptions, hostPorts, sandboxOptions } from './container-options.ts'
-import { fieldText, fieldValue } from './downward.ts'
 import { expand } from './expansion.ts'
 import { oomScoreAdj } from './qos.ts'
 
@@ -109,37 +108,6 @@ test('the environment names the API, unless the container sets these variables i
     API: 'https://192.168.1.10',
   })
   t.same(made({}).env, [], 'without the location there is no variable')
-})
-
-test('the addresses of a machine with both IP families are joined by a comma, and a pod on its network has them', async (t) => {
-  const sources = { hostIP: '192.0.2.1', otherHostIP: '2001:db8::1', podIP: '10.1.0.5', allocatable: {} }
-  const value = (path: string, hostNetwork: boolean) => fieldValue(aPod({ spec: { hostNetwork } }), path, sources)
-  for (const hostNetwork of [true, false]) {
-    t.same(value('status.hostIPs', hostNetwork), { value: '192.0.2.1,2001:db8::1' })
-    t.same(value('status.hostIP', hostNetwork), { value: '192.0.2.1' })
-  }
-  t.same(value('status.podIPs', true), { value: '192.0.2.1,2001:db8::1' })
-  t.same(value('status.podIP', true), { value: '192.0.2.1' })
-  t.same(value('status.podIPs', false), { value: '10.1.0.5' })
-})
-
-test('the addresses of a pod with both IP families are joined by a comma, in variables and in files', async (t) => {
-  const sources = { hostIP: '192.0.2.1', podIP: '10.1.0.5', otherPodIP: 'fd00::5', allocatable: {} }
-  const own = aPod({ name: 'web' })
-  for (const read of [fieldValue, fieldText]) {
-    t.same(read(own, 'status.podIPs', sources), { value: '10.1.0.5,fd00::5' })
-    t.same(read(own, 'status.podIP', sources), { value: '10.1.0.5' })
-    t.same(read(own, 'status.hostIPs', sources), { value: '192.0.2.1' }, 'the machine has one family only')
-    const dual = { ...sources, otherHostIP: '2001:db8::1' }
-    t.same(read(own, 'status.hostIPs', dual), { value: '192.0.2.1,2001:db8::1' })
-    t.same(read(own, 'status.podIPs', dual), { value: '10.1.0.5,fd00::5' })
-    const onHost = aPod({ name: 'web', spec: { hostNetwork: true } })
-    t.same(read(onHost, 'status.podIPs', dual), { value: '192.0.2.1,2001:db8::1' }, 'those of the machine')
-    t.same(read(onHost, 'status.podIPs', sources), { value: '192.0.2.1' })
-    const unknown = { ...sources, hostIP: undefined, podIP: undefined, otherPodIP: undefined }
-    t.same(read(own, 'status.podIPs', unknown), { value: '' })
-    t.same(read(own, 'status.hostIPs', unknown), { value: '' })
-  }
 })
 
 test('variables of a container have the addresses of both IP families', async (t) => {

@@ -1,6 +1,7 @@
 /** The downward API: the pod's fields and resources that variables and files can carry. */
 import type { Container, Pod } from '../../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
+import { quotedByGo } from './go-quote.ts'
 import type { Found } from './named-data.ts'
 
 export type DownwardSources = {
@@ -78,21 +79,28 @@ export function resourceValue(
   const [, kind, what = ''] = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$/.exec(resource) ?? []
   if (kind === undefined) return { missing: `unsupported container resource : ${resource}` }
   const { limits = {}, requests = {} } = container.resources ?? {}
-  const amount =
-    (kind === 'limits' ? limits[what] : (requests[what] ?? limits[what])) ??
-    (kind === 'limits' ? allocatable[what] : undefined)
   const units = what === 'cpu' ? milliValue : quantityToNumber
+  const given = units((kind === 'limits' ? limits[what] : (requests[what] ?? limits[what])) ?? '0')
+  const amount = kind === 'limits' && given === 0 ? units(mostOfNode(what, allocatable)) : given
   const unit = units(divisor) || units('1')
-  return { value: String(Math.ceil(units(amount ?? '0') / unit)) }
+  return { value: String(Math.ceil(amount / unit)) }
+}
+
+/**
+ * For a container whose limit is missing or 0. The node's huge pages are not for every container, so without a limit it
+ * has none (MergeContainerResourceLimits, pkg/api/v1/resource/helpers.go).
+ */
+function mostOfNode(resource: string, allocatable: DownwardSources['allocatable']): string | number {
+  return resource.startsWith('hugepages-') ? '0' : (allocatable[resource] ?? '0')
 }
 
 function containersOf({ spec }: Pod): readonly Container[] {
-  return [...(spec.initContainers ?? []), ...spec.containers]
+  return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
 }
 
 function linesOf(words: { readonly [key: string]: string } = {}): string {
   return Object.entries(words)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+    .map(([key, value]) => `${key}="${quotedByGo(value)}"`)
     .join('\n')
 }
