@@ -1,7 +1,5 @@
 import { test } from 'tap'
-import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { decodeNetwork } from './received-network.ts'
-import { decodeServices } from './received-services.ts'
+import { decodeNetwork, isSameNetwork, nameIn } from './received-network.ts'
 
 const facts = {
   epoch: 'e',
@@ -11,37 +9,6 @@ const facts = {
   clusterDomain: 'cluster.local',
 }
 const peer = { name: 'pi-1', podCIDR: '10.244.1.0/24', address: '192.168.1.5', segment: '192.168.1.0/24' }
-const service: ServiceState = {
-  namespace: 'default',
-  name: 'web',
-  type: 'ClusterIP',
-  clusterIPs: ['10.96.0.9'],
-  externalIPs: ['192.0.2.1'],
-  loadBalancerIPs: ['192.0.2.2'],
-  sourceRanges: ['192.0.2.0/24'],
-  externalName: 'DB.example.',
-  ports: [{ name: 'http', port: 80, protocol: 'TCP', nodePort: 30_080 }],
-  affinitySeconds: 86_400,
-  internalTrafficPolicy: 'Cluster',
-  externalTrafficPolicy: 'Cluster',
-  healthCheckNodePort: 30_999,
-  endpoints: [
-    {
-      ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
-      addresses: [
-        { ip: '10.244.1.5', hostname: 'web-0', pod: 'web-0', ready: true, serving: true, terminating: false },
-      ],
-    },
-  ],
-}
-const [set] = service.endpoints
-const [address] = set?.addresses ?? []
-
-const decodedServices = (...services: readonly unknown[]) => {
-  const decoded = decodeServices({ epoch: 'e', version: 1, services })
-  if (!decoded.ok) throw new Error('not decoded')
-  return decoded.value
-}
 
 test('a message of the network is taken as it is, and a node with an invalid value is left out', async (t) => {
   const decoded = decodeNetwork({ ...facts, nodes: [peer] })
@@ -51,9 +18,14 @@ test('a message of the network is taken as it is, and a node with an invalid val
     { ...peer, podCIDR: '10.244.1.5/24' },
     { ...peer, address: '192.168.1.5; flush ruleset' },
     { ...peer, address: 'fd00::5' },
+    { ...peer, name: '' },
+    { ...peer, name: 'x'.repeat(254) },
+    { ...peer, podCIDR: 'fd00:10:244:1::/64' },
+    { ...peer, address: '' },
     { ...peer, segment: 'x'.repeat(254) },
     { ...peer, zone: 'x'.repeat(254) },
     { ...peer, wireguardKey: `${'A'.repeat(42)};=` },
+    { ...peer, wireguardKey: `${'A'.repeat(43)}=` },
     { ...peer, probePort: 0 },
     { ...peer, probePort: 65_536 },
     { ...peer, wireguardEndpoint: '--help:1' },
@@ -160,102 +132,56 @@ test('a message of the network with invalid values of its own is refused', async
   for (const input of [undefined, null, 1, 'text', []]) t.match(decodeNetwork(input), { ok: false })
 })
 
-test('a Service with an invalid value does not affect the others', async (t) => {
-  t.same(decodedServices(service), { message: { epoch: 'e', version: 1, services: [service] }, problems: [] })
-  const withAddress = (over: object) => ({ ...service, endpoints: [{ ...set, addresses: [{ ...address, ...over }] }] })
-  const bad = [
-    { ...service, name: 'a.b' },
-    { ...service, namespace: '../x' },
-    { ...service, clusterIPs: ['fd00::1'] },
-    { ...service, externalIPs: ['10.96.0.9 }; flush ruleset'] },
-    { ...service, loadBalancerIPs: ['many'] },
-    { ...service, loadBalancerNode: '*' },
-    { ...service, sourceRanges: ['10.0.0.1/8'] },
-    { ...service, externalName: 'a b' },
-    { ...service, ports: [{ port: 0, protocol: 'TCP' }] },
-    { ...service, ports: [{ port: 65_536, protocol: 'TCP' }] },
-    { ...service, ports: [{ port: 80, protocol: 'SCTP' }] },
-    { ...service, ports: [{ port: 80, protocol: 'TCP', nodePort: -1 }] },
-    { ...service, ports: [{ port: 80, protocol: 'TCP', name: 'a"b' }] },
-    { ...service, affinitySeconds: 0 },
-    { ...service, affinitySeconds: 86_401 },
-    { ...service, healthCheckNodePort: 70_000 },
-    { ...service, type: 'Later' },
-    { ...service, endpoints: [{ ...set, ports: [{ port: 70_000, protocol: 'TCP' }] }] },
-    withAddress({ ip: '10.244.1' }),
-    withAddress({ hostname: 'a.b' }),
-    withAddress({ pod: 'A_B' }),
-    withAddress({ node: 'a b' }),
-    withAddress({ zones: ['x'.repeat(254)] }),
-    { name: 'web' },
-    7,
+test('the limits of what a node has are inside of them', async (t) => {
+  const wireguard = { wireguardKey: `${'A'.repeat(42)}E=`, wireguardEndpoint: '[2001:db8::7]:51871' }
+  const nodes = [
+    { ...peer, name: 'a.b-1', segment: 'x'.repeat(253), zone: 'x'.repeat(253), probePort: 65_535, relay: true },
+    { ...peer, segment: '', zone: '', ...wireguard },
+    { ...peer, ...wireguard, wireguardEndpoint: 'none' },
   ]
-  for (const one of bad) {
-    const { message, problems } = decodedServices(one, service)
-    t.same(message.services, [service], JSON.stringify(one).slice(0, 200))
-    t.match(problems, [/^Service "/])
-  }
+  t.match(decodeNetwork({ ...facts, nodes }), { ok: true, value: { message: { nodes }, problems: [] } })
 })
 
-const endpointsOf = (...ips: readonly string[]) => [{ ports: [], addresses: ips.map((ip) => ({ ...address, ip })) }]
-
-test('the part of a Service in IPv6 has IPv6 addresses only', async (t) => {
-  const part = {
-    ...{ clusterIPs: ['fd00:10:96::9'], externalIPs: ['2001:db8::1'], loadBalancerIPs: ['2001:db8::2'] },
-    ...{ sourceRanges: ['2001:db8::/32', '::/0'], endpoints: endpointsOf('fd00:10:244:1::5') },
-  }
-  t.same(decodedServices({ ...service, ipv6: part }).message.services, [{ ...service, ipv6: part }])
-  const bad = [
-    { ...part, clusterIPs: ['10.96.0.9'] },
-    { ...part, clusterIPs: ['FD00:10:96::9'] },
-    { ...part, externalIPs: ['::ffff:192.0.2.1'] },
-    { ...part, loadBalancerIPs: ['fe80::1%eth0'] },
-    { ...part, sourceRanges: ['10.0.0.0/8'] },
-    { ...part, sourceRanges: ['2001:db8::1/32'] },
-    { ...part, endpoints: endpointsOf('10.244.1.5') },
-    { ...part, endpoints: [{ ports: [{ port: 70_000, protocol: 'TCP' }], addresses: [] }] },
-    { clusterIPs: [] },
-    7,
-  ]
-  for (const ipv6 of bad) {
-    const { message, problems } = decodedServices({ ...service, ipv6 }, service)
-    t.same(message.services, [service], JSON.stringify(ipv6))
-    t.match(problems, [/^Service "/])
-  }
-})
-
-test('a Service whose lists multiply to more than a node can hold does not affect the others', async (t) => {
-  const many = <T>(count: number, make: (index: number) => T) =>
-    Array.from({ length: count }, (_, index) => make(index))
-  const ports = many(100, (index) => ({ port: index + 1, protocol: 'TCP' }))
-  const ips = (count: number) => many(count, (index) => `10.1.${Math.floor(index / 256)}.${index % 256}`)
-  const byAddresses = (count: number) => ({ ...service, ports, externalIPs: ips(count) })
-  const byEndpoints = (count: number) => ({
-    ...service,
-    ports,
-    endpoints: [{ ...set, addresses: ips(count).map((ip) => ({ ...address, ip })) }],
+test('each invalid value of the message has its field and what it must be', async (t) => {
+  const domain = 'a'.repeat(254)
+  const given = { clusterCIDR: '10.244.1.0/16', serviceCIDR: 'fd00::/112', clusterDomain: domain }
+  const decoded = decodeNetwork({
+    ...{ ...facts, ...given, ipv6: { clusterCIDR: 'fd00::/56', serviceCIDR: 'fe80::/64' } },
+    ...{ wireguard: { port: 0 }, nodes: [{ ...peer, address: 'none' }] },
   })
-  for (const one of [byAddresses(99), byEndpoints(1001)]) {
-    const { message, problems } = decodedServices(one, service)
-    t.same(message.services, [service])
-    t.match(problems, [/^Service "[^"]+": it has too many /])
-  }
-  const more = { clusterIPs: ['fd00::1'], endpoints: endpointsOf('fd00::2') }
-  for (const one of [byAddresses(98), byEndpoints(1000)]) {
-    t.match(decodedServices({ ...one, externalIPs: [...(one.externalIPs ?? [])], ipv6: more }).problems, [/too many/])
-  }
-  for (const one of [byAddresses(98), byEndpoints(1000)]) t.same(decodedServices(one).problems, [])
+  t.match(decoded, {
+    ok: false,
+    problems: [
+      { field: 'clusterCIDR', message: /10\.244\.1\.0\/16.* must be an IPv4 range/ },
+      { field: 'serviceCIDR', message: /must be an IPv4 range/ },
+      { field: 'ipv6.serviceCIDR', message: /must be an IPv6 range, global or unique local/ },
+      { field: 'clusterDomain' },
+      { field: 'wireguard.port', message: /must be a port/ },
+    ],
+  })
+  t.equal(!decoded.ok && decoded.problems.length, 5, 'a node is left out without a problem of the message')
+  for (const port of [1, 65_535]) t.ok(decodeNetwork({ ...facts, nodes: [], wireguard: { port } }).ok)
 })
 
-test('what is not a Services message is refused', async (t) => {
-  for (const input of [
-    undefined,
-    null,
-    [],
-    {},
-    { epoch: 'e', version: 'x', services: [] },
-    { epoch: 'e', version: 1 },
-  ]) {
-    t.match(decodeServices(input), { ok: false })
-  }
+test('a part that cannot be decoded is named as far as it has a name', async (t) => {
+  const names: readonly (readonly [unknown, string])[] = [
+    [{ namespace: 'default', name: 'web' }, '"default/web"'],
+    [{ name: 'web' }, '"web"'],
+    [{ namespace: 7, name: 'web' }, '"web"'],
+    [{ name: 'a"\n' }, '"a\\"\\n"'],
+    [{ name: 'x'.repeat(1000) }, JSON.stringify('x'.repeat(320))],
+    [{ name: ['web'] }, '""'],
+    ...[{}, undefined, null, 7, 'web', []].map((item) => [item, '""'] as const),
+  ]
+  for (const [item, name] of names) t.equal(nameIn(item), name)
+})
+
+test('two messages mean the same whichever their epochs and versions are', async (t) => {
+  const first = { ...facts, nodes: [peer] }
+  t.ok(isSameNetwork(first, { ...first, epoch: 'f', version: 7 }))
+  t.notOk(isSameNetwork(first, { ...first, nodes: [] }))
+  t.notOk(isSameNetwork(first, { ...first, nodes: [{ ...peer, address: '192.168.1.6' }] }))
+  t.notOk(isSameNetwork(first, undefined))
+  t.notOk(isSameNetwork(undefined, first))
+  t.ok(isSameNetwork(undefined, undefined))
 })
