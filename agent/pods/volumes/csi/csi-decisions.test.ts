@@ -100,6 +100,7 @@ test('the files of a volume get the group by the policy of the driver', async (t
   t.equal(group({}, true), undefined)
   t.equal(group({ fsType: '' }), undefined, 'the default needs a type of file system')
   t.equal(group({ accessModes: ['ReadWriteMany'] }), undefined, 'and one node')
+  t.equal(group({ accessModes: ['ReadWriteOncePod'] }), 7)
   t.equal(group({ accessModes: ['ReadWriteMany'], fsGroupPolicy: 'File' }), 7)
   t.equal(group({ fsGroupPolicy: 'None' }), undefined)
   t.ok(getsGroup({}, 'File'))

@@ -125,5 +125,6 @@ export function getsGroup(
 ): boolean {
   if (policy === 'None') return false
   if (policy === 'File') return true
-  return fsType !== undefined && fsType !== '' && accessModes.includes('ReadWriteOnce')
+  const isOfOneNode = accessModes.includes('ReadWriteOnce') || accessModes.includes('ReadWriteOncePod')
+  return fsType !== undefined && fsType !== '' && isOfOneNode
 }
