@@ -1,8 +1,7 @@
 import { test } from 'tap'
 import type { NodeCsiVolume, NodeVolume } from '../../../../api/storage/node-claim.ts'
 import { aPod } from '../../../../api/testing/builders.ts'
-import { csiAccessMode, getsGroup, podInfo } from './csi-mount.ts'
-import { csiNodeDrivers, csiNodePatch, csiNodeWrites, topologyCollisions } from './node-drivers.ts'
+import { podInfo } from './csi-mount.ts'
 import { pluginProblem } from './plugin-problem.ts'
 import { csiMountOf, inlineCsiMount } from './wanted-csi.ts'
 
@@ -103,16 +102,6 @@ test('the files of a volume get the group by the policy of the driver', async (t
   t.equal(group({ accessModes: ['ReadWriteOncePod'] }), 7)
   t.equal(group({ accessModes: ['ReadWriteMany'], fsGroupPolicy: 'File' }), 7)
   t.equal(group({ fsGroupPolicy: 'None' }), undefined)
-  t.ok(getsGroup({}, 'File'))
-  const modes = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod', 'x']
-  t.same(
-    modes.map((mode) => csiAccessMode(mode, { hasSingleNodeModes: false })),
-    [1, 3, 5, 1, 0],
-  )
-  t.same(
-    modes.map((mode) => csiAccessMode(mode, { hasSingleNodeModes: true })),
-    [7, 3, 5, 6, 0],
-  )
 })
 
 test('a plugin is refused with the reason', async (t) => {
@@ -127,38 +116,4 @@ test('a plugin is refused with the reason', async (t) => {
   for (const version of ['2.0.0', '0.3.0', '1', '1.x'])
     t.match(problem({ supportedVersions: [version] }), /none of the CSI versions/)
   t.match(problem({ supportedVersions: [] }), /none of the CSI versions/)
-})
-
-test('the CSINode has the drivers, and a changed one is taken away before it is written again', async (t) => {
-  const node = (drivers: ReturnType<typeof csiNodeDrivers>) =>
-    ({ apiVersion: 'storage.k8s.io/v1', kind: 'CSINode', metadata: { name: 'n' }, spec: { drivers } }) as const
-  const [a, b] = ['a', 'b'].map((name) => ({
-    name,
-    nodeID: 'n',
-    topology: { 'x.example.com/rack': 'r' },
-    maxVolumes: 3,
-  }))
-  if (a === undefined || b === undefined) return t.fail()
-  const both = csiNodeDrivers([a, b])
-  t.same(both[0], { name: 'a', nodeID: 'n', topologyKeys: ['x.example.com/rack'], allocatable: { count: 3 } })
-  t.same(csiNodeDrivers([{ name: 'c', nodeID: 'n', topology: {} }]), [{ name: 'c', nodeID: 'n' }])
-  t.same(csiNodeWrites(undefined, both), [both])
-  t.same(csiNodeWrites(node([...both].reverse()), both), [])
-  t.same(csiNodeWrites(node(both), both.slice(1)), [both.slice(1)])
-  const changed = csiNodeDrivers([{ ...a, nodeID: 'other' }, b])
-  t.same(csiNodeWrites(node(both), changed), [both.slice(1), changed])
-})
-
-test('the Node gets the labels of a topology, and one that has another value stays', async (t) => {
-  const drivers = [{ name: 'a', nodeID: 'n', topology: { 'x.example.com/rack': 'r' } }]
-  const annotations = { 'csi.volume.kubernetes.io/nodeid': '{"a":"n"}' }
-  t.same(csiNodePatch({}, drivers), { metadata: { labels: { 'x.example.com/rack': 'r' }, annotations } })
-  t.equal(csiNodePatch({ labels: { 'x.example.com/rack': 'r' }, annotations }, drivers), undefined)
-  const labels = { 'x.example.com/rack': 's' }
-  t.equal(csiNodePatch({ labels, annotations }, drivers), undefined)
-  t.match(topologyCollisions({ labels }, drivers), [
-    /^detected topology value collision: driver reported "x.example.com\/rack":"r" but existing label is "x.example.com\/rack":"s"$/,
-  ])
-  t.same(topologyCollisions({}, drivers), [])
-  t.same(csiNodePatch({ annotations }, []), { metadata: { annotations: { 'csi.volume.kubernetes.io/nodeid': null } } })
 })
