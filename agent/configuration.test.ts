@@ -262,28 +262,7 @@ test('pools are folders and disks, and the first is the default one unless anoth
   ])
   const second = yaml({ name: 'a', path: '/a', reserve: '2Gi' }, { name: 'b', path: '/b', default: true })
   t.match(read(second).pools, [{ isDefault: false, reserve: { bytes: 2 ** 31 } }, { isDefault: true }])
-  t.match(problemsOf(yaml({ name: 'a' }, { name: 'b', path: '/b', disk })), [
-    'pools[0]: give either path, a folder, or disk, the UUID of a file system',
-    'pools[1]: give either path, a folder, or disk, the UUID of a file system',
-  ])
-  for (const path of ['b', '/', '/a/../b', '/a//b', '/a/./b'])
-    t.match(problemsOf(yaml({ name: 'a', path })), [/must be an absolute path of a folder/], path)
-  for (const wrong of ['sda1', '/dev/sda1', 'ABCD-1234', `${disk}/..`])
-    t.match(problemsOf(yaml({ name: 'a', disk: wrong })), [/must be the UUID of a file system/], wrong)
-  for (const reserve of ['100%', '-1Gi', 'much'])
-    t.match(problemsOf(yaml({ name: 'a', path: '/a', reserve })), [/^pools\[0].reserve: .* percentage below 100%/])
-  t.match(problemsOf(yaml({ name: 'A b', path: '/a' })), [/^pools\[0].name: "A b" must be lower case/])
-  t.match(problemsOf(yaml({ name: disk.toLowerCase(), path: '/a' })), [/must not be the ID of a pool$/])
-  const both = [
-    { name: 'a', path: '/a', default: true },
-    { name: 'a', path: '/a/b', default: true },
-  ]
-  t.same(problemsOf(yaml(...both)), [
-    'pools: a, a are all the default; only one may be',
-    'pools[1].name: a is set twice',
-    'pools[1]: a is at the place of a, or one is in the other',
-  ])
-  t.match(problemsOf(yaml({ name: 'a', disk }, { name: 'b', disk: disk.toLowerCase() })), [/at the place of a/])
+  t.match(problemsOf(yaml({ name: 'a' })), ['pools[0]: give either path, a folder, or disk, the UUID of a file system'])
 })
 
 test('all mistakes are reported at once, each with its place', async (t) => {
