@@ -68,6 +68,37 @@ test('an evicted pod leaves nothing on the disk, and its status shows the disrup
   t.equal(world.eventTexts().filter((line) => line === 'Evicted: The node was low on resource: memory. ').length, 1)
 })
 
+test('a pod is shown as ended only when nothing of it runs, whatever ends it', async (t) => {
+  const { clock, runtime, world, running } = nodeInMemory(t)
+  const deaf = { image, imagePullPolicy: 'IfNotPresent', command: ['sleep', '1000'] }
+  const initContainers = [{ ...deaf, name: 'side', restartPolicy: 'Always' }]
+  const named = (name: string, spec: object) => podRunning(name, listening, { restartPolicy: 'Never', spec })
+  world.want(
+    named('job', { initContainers }),
+    named('debugged', { ephemeralContainers: [{ ...deaf, name: 'look' }] }),
+    named('evicted', { initContainers }),
+    named('begun', { initContainers: [{ ...deaf, name: 'first' }] }),
+  )
+  await clock.advance(3_000)
+  for (const { id, identity } of running())
+    if (identity.containerName === 'main' && identity.podName !== 'evicted') runtime.exit(id, 0)
+  for (const name of ['evicted', 'begun'])
+    world.manager.endPod(`uid-of-${name}`, { reason: 'Evicted', message: 'why', gracePeriodSeconds: 20 })
+  const names = ['job', 'debugged', 'evicted', 'begun']
+  const phases = () => names.map((name) => world.status(name)?.phase)
+  await clock.advance(15_000)
+  t.same(phases(), ['Running', 'Running', 'Running', 'Pending'])
+  await clock.advance(40_000)
+  t.same(phases(), ['Succeeded', 'Succeeded', 'Failed', 'Failed'])
+  t.same(running(), [], 'what ran beside the completed container is stopped')
+  for (const name of names)
+    t.same(
+      world.statuses(name).filter(({ phase }, index, all) => phase !== all[index - 1]?.phase).length,
+      name === 'begun' ? 2 : 3,
+      'a final phase is never left',
+    )
+})
+
 test('a pod the machine needs makes others go when there is no room', async (t) => {
   const { clock, world } = nodeInMemory(t, { allocatable: { cpu: '4', memory: '4Gi', pods: '1' } })
   const web = podRunning('web')

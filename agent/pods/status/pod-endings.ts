@@ -20,23 +20,30 @@ export function refusedStatus(
 }
 
 /**
- * The pod was ended by a decision. Reason and message are the decision's, whatever the state of its containers.
- * Its phase is final only once all its containers have stopped.
+ * The pod has ended, by a decision or by itself. Reason and message are those of the end, whatever the state of its
+ * containers. Its phase is final only once all its containers have stopped, as what they hold is not free before
+ * (mergePodStatus in pkg/kubelet/status/status_manager.go).
  */
 export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {
   const { phase = 'Failed', reason, message } = ending
-  const { containerStatuses = [], ephemeralContainerStatuses = [] } = found
-  const running = [...containerStatuses, ...ephemeralContainerStatuses].some(
-    ({ state }) => state?.running !== undefined,
-  )
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = found
+  const running = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses].some(isRunning)
   const disruption = ending.conditions?.filter(({ type }) => type === 'DisruptionTarget') ?? []
   return {
     ...found,
-    phase: running ? 'Running' : phase,
+    phase: !running ? phase : containerStatuses.some(hasRun) ? 'Running' : 'Pending',
     conditions: [...(found.conditions ?? []), ...disruption],
     ...(reason === undefined ? {} : { reason }),
     ...(message === undefined ? {} : { message }),
   }
+}
+
+function isRunning({ state }: ContainerStatus): boolean {
+  return state?.running !== undefined
+}
+
+function hasRun({ state, lastState }: ContainerStatus): boolean {
+  return (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined
 }
 
 /** The cause of the end is not the pod itself: its owner may replace it. */

@@ -3,7 +3,6 @@ import type { Container, PodStatus } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { aContainer } from '../../testing/builders.ts'
-import { endedStatus, refusedStatus } from './pod-endings.ts'
 import { podStatus, type StatusFacts } from './pod-status.ts'
 
 const nowWallMs = Date.parse('2026-01-02T00:00:00Z')
@@ -265,21 +264,6 @@ test('a container that vanished while it ran is reported as unknown', async (t) 
   t.match(podStatus(pod(), facts([sandbox], { last })).containerStatuses, [
     { lastState: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } }, restartCount: 1 },
   ])
-})
-
-test('an ending is final once nothing runs any more', async (t) => {
-  const ending: PodStatus = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on memory' }
-  const running = podStatus(pod(), facts([sandbox, found('main')]))
-  t.match(endedStatus(running, ending), { phase: 'Running', reason: 'Evicted' })
-  const stopped = podStatus(pod(), facts([sandbox, found('main', ended(137))]))
-  t.match(endedStatus(stopped, ending), { phase: 'Failed', reason: 'Evicted', message: 'The node was low on memory' })
-  t.same(refusedStatus(pod(), { reason: 'OutOfcpu', message: 'no' }, nowWallMs), {
-    phase: 'Failed',
-    reason: 'OutOfcpu',
-    message: 'Pod was rejected: no',
-    startTime: '2026-01-02T00:00:00Z',
-    qosClass: 'BestEffort',
-  })
 })
 
 test('on the host’s network a pod has the host’s address', async (t) => {

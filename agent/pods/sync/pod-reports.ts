@@ -1,6 +1,6 @@
 /** What the sync of a pod reports: its status, and Events of why containers wait. */
 import { isDeepStrictEqual } from 'node:util'
-import type { Pod } from '../../../api/pod.ts'
+import type { Pod, PodStatus } from '../../../api/pod.ts'
 import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { PodPlan } from '../plan/pod-steps.ts'
 import { endMessages, withEnds } from '../record/container-ends.ts'
@@ -23,8 +23,9 @@ export function reportStatus(
   pod: Pod,
   containers: readonly RuntimeContainer[],
   { waiting }: PodPlan,
-  { records, statuses, sources, hostIP, otherHostIP, clock, date, updates, save }: SyncPodNeeds,
+  needs: SyncPodNeeds,
 ): void {
+  const { records, statuses, sources, hostIP, otherHostIP, clock, date } = needs
   const known = records.of(uid)
   const over = isOver(pod, known)
   if (over && containers.length === 0) {
@@ -44,15 +45,26 @@ export function reportStatus(
     isOffNetwork: sources().isOffNetwork,
     nowWallMs: date.nowMs() ?? clock.wallMs(),
   })
-  const status = over ? endedStatus(found, last ?? {}) : found
-  statuses.report(uid, pod, status)
-  if (!isFinal(status.phase)) {
-    const isGoing = over || isLeaving(pod)
-    const { ends } = known
-    if (!isGoing && records.update(uid, (record) => onEndsObserved(record, pod, containers))?.ends !== ends) save()
-    return
-  }
-  if (isDeepStrictEqual(status, known.ended)) return
-  records.update(uid, (record) => onEnded(record, status))
+  const ended = over ? endedStatus(found, last ?? {}) : found
+  const hasCompleted = !over && isFinal(found.phase)
+  statuses.report(uid, pod, hasCompleted ? endedStatus(found, found) : ended)
+  // An end is recorded at once: what still runs beside the completed containers is stopped.
+  if (isFinal(ended.phase)) recordEnd(uid, ended, needs)
+  else if (!over && !isLeaving(pod)) recordEnds(uid, pod, containers, needs)
+}
+
+function recordEnd(uid: string, ended: PodStatus, { records, updates }: SyncPodNeeds): void {
+  if (isDeepStrictEqual(ended, records.of(uid).ended)) return
+  records.update(uid, (record) => onEnded(record, ended))
   updates.podEnded()
+}
+
+function recordEnds(
+  uid: string,
+  pod: Pod,
+  containers: readonly RuntimeContainer[],
+  { records, save }: SyncPodNeeds,
+): void {
+  const { ends } = records.of(uid)
+  if (records.update(uid, (record) => onEndsObserved(record, pod, containers))?.ends !== ends) save()
 }

@@ -77,6 +77,8 @@ async function decide(observed: Observed, isFirst: boolean, needs: SyncPodNeeds)
   if (pod !== undefined) {
     recordWaiting(uid, pod, plan, needs)
     if (unknownMs === 0) reportStatus(uid, pod, containers, plan, needs)
+    // It has ended: the plan for that stops what still runs.
+    if (plan.steps.length === 0 && records.of(uid).ended !== record.ended) return { action: 'observe' }
   }
   const leftMs = pod === undefined ? undefined : leftToLive(uid, pod, needs, runs)
   return nextAction({ pod, record, runs, plan, leftMs, unknownMs })
