@@ -107,6 +107,11 @@ export function needsNodePorts({ type }: ServiceSpec): boolean {
   return type === 'LoadBalancer' || type === 'NodePort'
 }
 
+/** Whether it gets node ports that its author does not name. */
+export function allocatesNodePorts({ type, allocateLoadBalancerNodePorts }: ServiceSpec): boolean {
+  return type === 'NodePort' || (type === 'LoadBalancer' && allocateLoadBalancerNodePorts !== false)
+}
+
 /** Whether a load balancer asks nodes if they have a pod of it (pkg/api/service/util.go, NeedsHealthCheck). */
 export function needsHealthCheckPort({ type, externalTrafficPolicy }: ServiceSpec): boolean {
   return type === 'LoadBalancer' && externalTrafficPolicy === 'Local'

@@ -4,8 +4,8 @@
  * ipallocator and portallocator; messages as there).
  */
 import {
+  allocatesNodePorts,
   needsHealthCheckPort,
-  needsNodePorts,
   noClusterIP,
   type Service,
   type ServicePort,
@@ -137,7 +137,7 @@ function withNodePorts(
   const checks = needsHealthCheckPort(spec)
   if (checks && spec.healthCheckNodePort) claim('spec.healthCheckNodePort', spec.healthCheckNodePort)
   const health = checks && !spec.healthCheckNodePort ? { healthCheckNodePort: choose() } : {}
-  if (!needsNodePorts(spec) || spec.allocateLoadBalancerNodePorts === false) return { ...spec, ...health }
+  if (!allocatesNodePorts(spec)) return { ...spec, ...health }
   const [given, earlier] = [twinPorts(), twinPorts()]
   for (const port of ports) given.add(port)
   const complete = ports.map((port) => {
@@ -176,8 +176,7 @@ function refuseManyNodePorts(service: Service, old: Service | undefined): void {
 }
 
 function nodePortCount({ spec = {} }: Service): number {
-  const isNeeded = needsNodePorts(spec) && spec.allocateLoadBalancerNodePorts !== false
-  return isNeeded ? (spec.ports ?? []).length : 0
+  return allocatesNodePorts(spec) ? (spec.ports ?? []).length : 0
 }
 
 const noPortLeft = invalid('spec.ports', [], 'failed to allocate a nodePort: range is full')

@@ -64,6 +64,7 @@ test('a Service that becomes a name loses its addresses and families, but none t
   const named = (now: ServiceSpec) => changed(old, { type, externalName, ...now })
   t.same(named({ ...both, ...families }), { type, externalName })
   t.same(named({}), { type, externalName })
+  t.same(named({ clusterIP: ip }), { type, externalName }, 'as a client sends it that does not know the list')
   t.same(named({ ...both, clusterIP: '' }), { type, externalName, clusterIP: '' })
   t.same(named({ ...both, clusterIP: '192.0.2.8' }), {
     ...{ type, externalName, clusterIP: '192.0.2.8', clusterIPs: ['192.0.2.8'] },
@@ -96,6 +97,17 @@ test('ports of the same name keep their node port, unless another one took it', 
   t.same(nodePorts([http, { ...https, nodePort: 30_080 }]), [undefined, 30_080])
   t.same(nodePorts([{ port: 8080 }], 'NodePort', { ...old, ports: [{ port: 80, nodePort: 30_080 }] }), [30_080])
   t.same(nodePorts([http], 'NodePort', { type: 'ClusterIP', ports: [{ name: 'http', port: 80 }] }), [undefined])
+})
+
+test('a load balancer without node ports keeps those that its author names, and loses the others', async (t) => {
+  const type = 'LoadBalancer'
+  const port = { name: 'http', port: 80 }
+  const old = { type, allocateLoadBalancerNodePorts: true, ports: [{ ...port, nodePort: 30_080 }] }
+  const ports = (now: ServiceSpec) => changed(old, { type, ...now })?.ports
+  t.same(ports({ allocateLoadBalancerNodePorts: true, ports: [port] }), old.ports)
+  t.same(ports({ allocateLoadBalancerNodePorts: false, ports: [port] }), [port])
+  t.same(ports({ allocateLoadBalancerNodePorts: false, ports: old.ports }), old.ports)
+  t.same(changed({ ...old, allocateLoadBalancerNodePorts: false }, { type: 'NodePort', ports: [port] })?.ports, [port])
 })
 
 test('a Service that needs no node ports loses those that it had, if its author adds none', async (t) => {

@@ -3,6 +3,7 @@
  * (patchAllocatedValues, NormalizeClusterIPs and dropTypeDependentFields below pkg/registry/core/service).
  */
 import {
+  allocatesNodePorts,
   isExternallyAccessible,
   needsHealthCheckPort,
   needsNodePorts,
@@ -38,7 +39,7 @@ function withAllocatedValues(before: ServiceSpec, now: ServiceSpec): ServiceSpec
     if (!now.clusterIP && before.clusterIP) spec.clusterIP = before.clusterIP
     if (isEmpty(now.clusterIPs) && before.clusterIPs) spec.clusterIPs = before.clusterIPs
   }
-  if (needsNodePorts(before) && needsNodePorts(now)) spec.ports = portsWithNodePorts(before.ports, now.ports)
+  if (allocatesNodePorts(before) && allocatesNodePorts(now)) spec.ports = portsWithNodePorts(before.ports, now.ports)
   if (needsHealthCheckPort(before) && needsHealthCheckPort(now) && !now.healthCheckNodePort) {
     if (before.healthCheckNodePort) spec.healthCheckNodePort = before.healthCheckNodePort
   }
@@ -62,7 +63,10 @@ function portsWithNodePorts(
 function withPairedAddresses(before: ServiceSpec, now: ServiceSpec): ServiceSpec {
   const { clusterIPs: _, ...single } = now
   const sameIPs = equalJSON(before.clusterIPs ?? [], now.clusterIPs ?? [])
-  if ((before.clusterIP ?? '') === (now.clusterIP ?? '') || !(sameIPs || isEmpty(now.clusterIPs))) return now
+  if ((before.clusterIP ?? '') === (now.clusterIP ?? '')) {
+    return isEmpty(now.clusterIPs) && before.clusterIPs ? { ...now, clusterIPs: before.clusterIPs } : now
+  }
+  if (!(sameIPs || isEmpty(now.clusterIPs))) return now
   return now.clusterIP ? { ...now, clusterIPs: [now.clusterIP] } : single
 }
 
