@@ -1,11 +1,7 @@
 import { test } from 'tap'
 import type { Service, ServiceSpec } from '../../../../api/network/service.ts'
-import { growth, linearAtMost } from '../../../../daemon/testing/growth.ts'
-import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
 import { causes, create } from '../../../testing/admitting.ts'
 import { type Ask, anApi, patchTypes } from '../../../testing/api-in-memory.ts'
-import { serviceNetwork } from '../../handlers/service-network.ts'
-import { withAllocations } from './service-allocation.ts'
 
 const path = '/api/v1/namespaces/default/services'
 const web = (spec: Partial<ServiceSpec> = {}, name = 'web'): Service => ({
@@ -305,18 +301,6 @@ test('both protocols of a port get one node port, in whichever order they are, a
   t.same([d, e], [30_443, 30_443])
 })
 
-test('the node ports of a Service with hundreds of ports cost as much as their number', (t) => {
-  const risen = growth(250, (count) => {
-    const ports = Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: 1 + index, protocol: 'TCP' }))
-    const facts = { services: [], ranges: serviceNetwork().ranges, random: seededRandom(7) }
-    const service = web({ type: 'NodePort', ports })
-    // An update, since a new Service has a share of them only.
-    return () => withAllocations(service, service, facts)
-  })
-  t.ok(risen < linearAtMost, `eight times as many: ${risen.toFixed(1)} times the CPU time`)
-  t.end()
-})
-
 test('a Service has its share of the node ports, not the range of the whole fleet', async (t) => {
   const { ask } = await anApi(t)
   const ports = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1 }))
@@ -327,13 +311,4 @@ test('a Service has its share of the node ports, not the range of the whole flee
   t.match(await merge(ask, 'inside', { type: 'NodePort' }), { code: 422 })
   t.match(await post(ask, { type: 'NodePort', ports: ports(250) }, 'most'), { code: 201 })
   t.match(await merge(ask, 'most', { ports: ports(251) }), { code: 422 })
-})
-
-test('a Service of an earlier version keeps more node ports, and gets no further ones', async (t) => {
-  const ports = (count: number) =>
-    Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1, nodePort: 30_000 + index }))
-  const service = (count: number) => web({ type: 'NodePort', ports: ports(count) })
-  const facts = { services: [service(300)], ranges: serviceNetwork().ranges, random: Math.random }
-  t.equal(withAllocations(service(300), service(300), facts).spec?.ports?.length, 300)
-  t.throws(() => withAllocations(service(301), service(300), facts), /Too many: 301/)
 })
