@@ -76,6 +76,32 @@ test('a Service keeps the addresses that it had, also where the range was change
   t.same(allocated(dual, { services: [old] }, old)?.clusterIPs, ['198.51.100.7', '2001:db8::11'])
 })
 
+test('the lower part of a range is left to Services that ask for an address', async (t) => {
+  // The first three are the examples of the Kubernetes documentation (Service ClusterIP allocation).
+  const firstFree: readonly (readonly [range: string, first: string, last: string])[] = [
+    ['10.96.0.0/24', '10.96.0.17', '10.96.0.254'],
+    ['10.96.0.0/20', '10.96.1.1', '10.96.15.254'],
+    ['10.96.0.0/16', '10.96.1.1', '10.96.255.254'],
+    ['10.96.0.0/21', '10.96.0.129', '10.96.7.254'],
+    ['10.96.0.0/27', '10.96.0.17', '10.96.0.30'],
+    ['10.96.0.0/28', '10.96.0.2', '10.96.0.14'],
+  ]
+  for (const [range, first, last] of firstFree) {
+    const network = serviceNetwork(range)
+    t.equal(allocated(web(), { network })?.clusterIP, first, range)
+    t.equal(allocated(web(), { network, at: 0.999999 })?.clusterIP, last, range)
+  }
+  const ipv6: readonly (readonly [range: string, first: string])[] = [
+    ['2001:db8::/112', '2001:db8::101'],
+    ['2001:db8::/117', '2001:db8::81'],
+    ['2001:db8::/124', '2001:db8::1'],
+  ]
+  for (const [serviceCIDR, first] of ipv6) {
+    const network = serviceNetwork('192.0.2.0/24', { serviceCIDR })
+    t.equal(allocated(web({ ipFamilies: ['IPv6'] }), { network })?.clusterIP, first, serviceCIDR)
+  }
+})
+
 test('a full range has no address for a Service', async (t) => {
   const services = [2, 3, 4, 5, 6].map((place) => web({ clusterIPs: [`192.0.2.${place}`] }, `web-${place}`))
   const world = { network: small, at: 0.5 }
@@ -143,6 +169,14 @@ test('a load balancer of local endpoints has a port for health checks', async (t
     refusal(web({ ...spec, healthCheckNodePort: 80 })),
     'spec.healthCheckNodePort: Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767',
   )
+})
+
+test('the lower node ports are left to Services that ask for one', async (t) => {
+  t.same(nodePorts(ofPorts({ port: 80 })), [30_086])
+  t.same(nodePorts(ofPorts({ port: 80 }), { at: 0.99999 }), [32_767])
+  const upper = Array.from({ length: 2_682 }, (_, place) => ({ port: place + 1, nodePort: 30_086 + place }))
+  const services = [web({ type: 'NodePort', ports: upper }, 'other')]
+  t.same(nodePorts(ofPorts({ port: 80 }), { services }), [30_000], 'until there are no others')
 })
 
 test('a full range of node ports has none for a Service', async (t) => {

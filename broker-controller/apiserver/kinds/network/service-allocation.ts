@@ -87,10 +87,13 @@ function canonicalAddress(ip: string): string {
   return ip.includes(':') ? (canonicalIPv6(ip) ?? ip) : ip
 }
 
-/** The lower part of the range is left to Services that ask for an address, as long as there are others (KEP-3070). */
+/**
+ * The lower part of the range is left to Services that ask for an address, as long as there are others (KEP-3070): a sixteenth
+ * of the whole range, whose first address, and in IPv4 the last one, are not usable.
+ */
 function freeAddress(range: ServiceRange, inUse: ReadonlySet<string>, random: () => number): string | undefined {
   const { usable } = range
-  const forAsking = usable < 16 ? 0 : Math.min(Math.max(16, Math.floor(usable / 16)), 256)
+  const forAsking = usable < 16 ? 0 : Math.min(Math.max(16, Math.ceil(usable / 16)), 256)
   const within = (first: number, count: number) => freeWithin({ range, first, count }, inUse, random)
   return within(1 + forAsking, usable - forAsking) ?? within(1, forAsking)
 }
@@ -186,11 +189,18 @@ function nodePortsOf({ spec = {} }: Service): readonly number[] {
   return [...ports, spec.healthCheckNodePort ?? 0].filter((port) => port !== 0)
 }
 
+/** A 32nd of the range: the lower ports are left to Services that ask for one, as long as there are others (KEP-3668). */
+const firstChosen = nodePorts.first + 86
+
 function freeNodePort(inUse: ReadonlySet<number>, random: () => number): number | undefined {
-  const count = nodePorts.last - nodePorts.first + 1
+  const within = (first: number, last: number) => freePortWithin(first, last - first + 1, inUse, random)
+  return within(firstChosen, nodePorts.last) ?? within(nodePorts.first, firstChosen - 1)
+}
+
+function freePortWithin(first: number, count: number, inUse: ReadonlySet<number>, random: () => number) {
   const start = Math.floor(random() * count)
   for (let step = 0; step < count; step++) {
-    const port = nodePorts.first + ((start + step) % count)
+    const port = first + ((start + step) % count)
     if (!inUse.has(port)) return port
   }
   return undefined
