@@ -169,6 +169,11 @@ test('a load balancer of local endpoints has a port for health checks', async (t
     refusal(web({ ...spec, healthCheckNodePort: 80 })),
     'spec.healthCheckNodePort: Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767',
   )
+  t.equal(
+    refusal(web({ ...spec, healthCheckNodePort: 30_080, ports: [{ port: 80, nodePort: 30_080 }] })),
+    'spec.healthCheckNodePort: Invalid value: 30080: provided port is already allocated',
+    'a port of its own',
+  )
 })
 
 test('the lower node ports are left to Services that ask for one', async (t) => {

@@ -118,12 +118,12 @@ function withNodePorts(
 ): ServiceSpec {
   const inUse = new Set(others.flatMap(nodePortsOf))
   const taken = new Set(inUse)
-  const claim = (field: string, port: number) => {
+  const claim = (field: string, port: number, used: ReadonlySet<number> = inUse) => {
     const valid = `${nodePorts.first}-${nodePorts.last}`
     const problem =
       port < nodePorts.first || port > nodePorts.last
         ? `provided port is not in the valid range. The range of valid ports is ${valid}`
-        : inUse.has(port) && 'provided port is already allocated'
+        : used.has(port) && 'provided port is already allocated'
     if (problem) throw invalidService(service, [invalid(field, port, problem)])
     taken.add(port)
   }
@@ -138,7 +138,7 @@ function withNodePorts(
     if (nodePort !== 0) claim(`spec.ports[${index}].nodePort`, nodePort)
   }
   const checks = needsHealthCheckPort(spec)
-  if (checks && spec.healthCheckNodePort) claim('spec.healthCheckNodePort', spec.healthCheckNodePort)
+  if (checks && spec.healthCheckNodePort) claim('spec.healthCheckNodePort', spec.healthCheckNodePort, taken)
   const health = checks && !spec.healthCheckNodePort ? { healthCheckNodePort: choose() } : {}
   if (!allocatesNodePorts(spec)) return { ...spec, ...health }
   const [given, earlier] = [twinPorts(), twinPorts()]
