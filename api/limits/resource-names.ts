@@ -13,7 +13,7 @@ const ofQuotas = new Set([...computeOfQuotas, ...objectCounts, 'requests.storage
 const standard = new Set([...ofQuotas, 'storage'])
 
 /** Kubernetes' own names: without a prefix, or with one of kubernetes.io. */
-function isNative(name: string): boolean {
+export function isNative(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/')
 }
 

@@ -133,6 +133,7 @@ test('the class of a claim that names none may be named once', async (t) => {
   t.equal(changed({ storageClassName: 'fast' }, { storageClassName: 'slow' }), 1)
   t.equal(changed({ storageClassName: 'fast' }, {}), 1)
   t.equal(changed({ storageClassName: '' }, { storageClassName: 'fast' }), 1)
+  t.equal(changed({ storageClassName: '' }, {}), 1, 'the default class is another answer than none')
 })
 
 test('a status names storage and the resources of vendors', async (t) => {
@@ -146,6 +147,10 @@ test('a status names storage and the resources of vendors', async (t) => {
   t.same(problems({ allocatedResources: { cpu: '1' }, allocatedResourceStatuses: { memory: 'NodeResizePending' } }), [
     'status.allocatedResourceStatus: Unsupported value: "memory": supported values: "storage"',
     'status.allocatedResources: Unsupported value: "cpu": supported values: "storage"',
+  ])
+  t.same(problems({ allocatedResources: { 'kubernetes.io/a': '1', 'volumes.kubernetes.io/a': '1' } }), [
+    'status.allocatedResources: Unsupported value: "kubernetes.io/a": supported values: "storage"',
+    'status.allocatedResources: Unsupported value: "volumes.kubernetes.io/a": supported values: "storage"',
   ])
   t.match(problems({ allocatedResources: { '-': '1' } }), [/^status.allocatedResources: Invalid value: "-"/])
   t.same(problems({ allocatedResources: { storage: '-1' } }), [

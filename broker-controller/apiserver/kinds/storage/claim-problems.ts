@@ -1,6 +1,6 @@
 /** Validates claims (ValidatePersistentVolumeClaim and ValidatePersistentVolumeClaimUpdate of Kubernetes). */
 import { amountNamed, type ResourceAmounts } from '../../../../api/limits/resource-amounts.ts'
-import { isStandardOfQuotas } from '../../../../api/limits/resource-names.ts'
+import { isNative } from '../../../../api/limits/resource-names.ts'
 import { qualifiedNameProblem } from '../../../../api/names.ts'
 import { forbidden, invalid, notSupported, type Problem } from '../../../../api/problem.ts'
 import { compareQuantities, formatQuantity, type QuantityLike, zeroQuantity } from '../../../../api/quantity.ts'
@@ -46,8 +46,10 @@ export function claimChangeProblems(old: PersistentVolumeClaim, now: PersistentV
   ]
 }
 
-function defined(spec: { readonly [field: string]: unknown }) {
-  return Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined && value !== ''))
+/** Without what Go cannot tell from an absent field. The class is a pointer there: '' is a class of its own. */
+function defined({ volumeName, ...spec }: PersistentVolumeClaimSpec) {
+  const present = Object.entries(spec).filter(([, value]) => value !== undefined)
+  return { ...Object.fromEntries(present), ...(volumeName && { volumeName }) }
 }
 
 function withSizeOf({ resources: before }: PersistentVolumeClaimSpec, { resources: after }: PersistentVolumeClaimSpec) {
@@ -89,8 +91,7 @@ export function claimStatusProblems({ status = {} }: PersistentVolumeClaim): rea
 function keyProblems(field: string, name: string): readonly Problem[] {
   const problems = problemsWith(field, name, qualifiedNameProblem)
   if (problems.length > 0) return problems
-  const isNative = !name.includes('/') || isStandardOfQuotas(name)
-  return isNative && name !== 'storage' ? [notSupported(field, name, ['storage'])] : []
+  return isNative(name) && name !== 'storage' ? [notSupported(field, name, ['storage'])] : []
 }
 
 function amountProblems(field: string, amounts: ResourceAmounts, because: string): readonly Problem[] {

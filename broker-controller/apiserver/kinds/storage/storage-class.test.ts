@@ -61,6 +61,25 @@ test('every wrong field of a class is named', async (t) => {
   ])
 })
 
+test('the topologies of a class differ, in whichever order they are written', async (t) => {
+  const wrong = (...terms: NonNullable<StorageClass['allowedTopologies']>) =>
+    causes(() => create('storageclasses', storageClass({ allowedTopologies: terms })))
+  const [zone, region] = [
+    { key: 'zone', values: ['a', 'b'] },
+    { key: 'region', values: ['x'] },
+  ]
+  t.same(wrong({ matchLabelExpressions: [zone] }, { matchLabelExpressions: [region] }), [])
+  t.same(wrong({ matchLabelExpressions: [zone] }, { matchLabelExpressions: [zone, region] }), [])
+  t.same(wrong({ matchLabelExpressions: [{ ...zone, values: ['a'] }] }, { matchLabelExpressions: [zone] }), [])
+  t.same(
+    wrong(
+      { matchLabelExpressions: [zone, region] },
+      { matchLabelExpressions: [region, { ...zone, values: ['b', 'a'] }] },
+    ),
+    ['allowedTopologies[1].matchLabelExpressions: Duplicate value: ""'],
+  )
+})
+
 test('how the volumes of a class are bound stays', async (t) => {
   const made = create('storageclasses', storageClass({ parameters: { a: 'b' } }))
   const changed = (more: Partial<StorageClass>) => causes(() => update('storageclasses', made, storageClass(more)))

@@ -57,7 +57,7 @@ function storageClassProblems(one: StorageClass): readonly Problem[] {
       ? []
       : [notSupported('volumeBindingMode', volumeBindingMode, bindingModes)]),
     ...allowedTopologies.flatMap((term, index) => termProblems(`allowedTopologies[${index}]`, term)),
-    ...[...repeatedPlaces(allowedTopologies.map((term) => JSON.stringify(term)))].map((index) =>
+    ...[...repeatedPlaces(allowedTopologies.map(valuesByKey))].map((index) =>
       duplicate(`allowedTopologies[${index}].matchLabelExpressions`, ''),
     ),
   ]
@@ -90,6 +90,11 @@ function termProblems(at: string, { matchLabelExpressions = [] }: Term): readonl
       ...(repeated.has(index) ? [duplicate(`${field}.key`, key)] : []),
     ]
   })
+}
+
+/** The same text for terms that mean the same. */
+function valuesByKey({ matchLabelExpressions = [] }: Term): string {
+  return JSON.stringify(matchLabelExpressions.map(({ key, values }) => [key, ...[...values].sort()]).sort())
 }
 
 function changeProblems(old: StorageClass, now: StorageClass): readonly Problem[] {
