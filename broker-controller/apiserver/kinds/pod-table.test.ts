@@ -1,0 +1,91 @@
+import { test } from 'tap'
+import type { ContainerStatus, Pod, PodPhase } from '../../../api/pod.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import { podTable } from './pod-table.ts'
+
+const nowMs = Date.parse('2026-01-01T00:10:00Z')
+const row = (object: Pod) => {
+  const cells = podTable.cells(object, nowMs)
+  return Object.fromEntries(podTable.columns.map(({ name }, index) => [name, cells[index]]))
+}
+
+const running = (over: Partial<ContainerStatus> = {}): ContainerStatus => ({
+  name: 'main',
+  ready: true,
+  restartCount: 0,
+  image: 'i',
+  imageID: 'i',
+  state: { running: {} },
+  ...over,
+})
+const podWith = (containerStatuses: readonly ContainerStatus[], status: Pod['status'] = {}) =>
+  aPod({ phase: 'Running', status: { containerStatuses, ...status } })
+const ready = { conditions: [{ type: 'Ready', status: 'True' }] } as const
+
+test('the status of a pod sums up its containers in one word', async (t) => {
+  const word = (pod: Pod) => row(pod)['Status']
+  t.equal(word(aPod()), 'Pending')
+  t.equal(word(podWith([running()])), 'Running')
+  t.equal(word(aPod({ phase: 'Failed', status: { reason: 'Evicted' } })), 'Evicted')
+  const waiting = running({ ready: false, state: { waiting: { reason: 'CrashLoopBackOff' } } })
+  t.equal(word(podWith([waiting])), 'CrashLoopBackOff')
+  t.equal(word(podWith([waiting, running({ state: { waiting: { reason: 'ErrImagePull' } } })])), 'CrashLoopBackOff')
+  const done = running({ ready: false, state: { terminated: { exitCode: 0, reason: 'Completed' } } })
+  t.equal(word(podWith([done])), 'Completed')
+  t.equal(word(podWith([done, running()], ready)), 'Running', 'another one is still there')
+  t.equal(word(podWith([done, running()])), 'NotReady')
+  t.equal(word(podWith([running({ state: { terminated: { exitCode: 3 } } })])), 'ExitCode:3')
+  t.equal(word(podWith([running({ state: { terminated: { exitCode: 137, signal: 9 } } })])), 'Signal:9')
+  const deleted = { deletionTimestamp: '2026-01-01T00:09:00Z' }
+  t.equal(word(aPod({ metadata: deleted, phase: 'Running' })), 'Terminating')
+  t.equal(word(aPod({ metadata: deleted, phase: 'Running', status: { reason: 'NodeLost' } })), 'Unknown')
+  t.equal(word(aPod({ metadata: deleted, phase: 'Succeeded' })), 'Succeeded')
+  const gated = { type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' } as const
+  t.equal(word(aPod({ status: { conditions: [gated] } })), 'SchedulingGated')
+})
+
+test('a pod that initializes shows its progress', async (t) => {
+  const initContainers = [{ name: 'one' }, { name: 'two' }]
+  const word = (...initContainerStatuses: ContainerStatus[]) =>
+    row(aPod({ spec: { initContainers }, status: { initContainerStatuses } }))['Status']
+  const over = running({ name: 'one', state: { terminated: { exitCode: 0 } } })
+  t.equal(word(running({ name: 'one' })), 'Init:0/2')
+  t.equal(word(over, running({ name: 'two', state: { waiting: { reason: 'PodInitializing' } } })), 'Init:1/2')
+  t.equal(word(over, running({ name: 'two', state: { waiting: { reason: 'ErrImagePull' } } })), 'Init:ErrImagePull')
+  t.equal(word(over, running({ name: 'two', state: { terminated: { exitCode: 2 } } })), 'Init:ExitCode:2')
+})
+
+test('the row of a pod shows ready containers, restarts and addresses', async (t) => {
+  const crashed = { terminated: { exitCode: 1, finishedAt: '2026-01-01T00:05:00Z' } }
+  const pod = aPod({
+    nodeName: 'pi-01',
+    phase: 'Running',
+    containers: [{ name: 'main' }, { name: 'side' }],
+    status: {
+      podIP: '10.1.0.5',
+      containerStatuses: [running({ restartCount: 2, lastState: crashed }), running({ name: 'side', ready: false })],
+    },
+  })
+  t.same(row(pod), {
+    Name: 'a-pod',
+    Ready: '1/2',
+    Status: 'Running',
+    Restarts: '2 (5m ago)',
+    Age: '10m',
+    IP: '10.1.0.5',
+    Node: 'pi-01',
+    'Nominated Node': '<none>',
+    'Readiness Gates': '<none>',
+  })
+})
+
+test('a pod that has ended may be hidden', async (t) => {
+  const conditions = (phase: PodPhase) =>
+    podTable.rowConditions?.(aPod({ phase }))
+  const completed = { type: 'Completed', status: 'True' }
+  t.same(conditions('Succeeded'), [
+    { ...completed, reason: 'Succeeded', message: 'The pod has completed successfully.' },
+  ])
+  t.same(conditions('Failed'), [{ ...completed, reason: 'Failed', message: 'The pod failed.' }])
+  t.equal(conditions('Running'), undefined)
+})
