@@ -24,3 +24,44 @@ test('a duration is printed as kubectl does', async (t) => {
   ]
   for (const [seconds, words] of durations) t.equal(humanDuration(seconds * 1000), words)
 })
+
+test('two units are shown while they tell something, and the first ends at a round number', async (t) => {
+  const [minute, hour, day] = [60, 3_600, 86_400]
+  const durations: [number, string][] = [
+    [-1.9, '0s'],
+    [-2, '<invalid>'],
+    [0.999, '0s'],
+    [10 * minute - 1, '9m59s'],
+    [10 * minute + 59, '10m'],
+    [3 * hour + 59 * minute + 59, '3h59m'],
+    [8 * hour - 1, '7h59m'],
+    [2 * day + hour - 1, '2d'],
+    [8 * day - 1, '7d23h'],
+    [2 * 365 * day - 1, '729d'],
+    [8 * 365 * day - 1, '7y364d'],
+    [8 * 365 * day, '8y'],
+  ]
+  for (const [seconds, words] of durations) t.equal(humanDuration(seconds * 1000), words, words)
+})
+
+test('an age is the time since an instant, which must be one', async (t) => {
+  const now = Date.parse('2026-01-01T00:10:00Z')
+  t.equal(ageOf('2026-01-01T00:00:00Z', now), '10m')
+  t.equal(ageOf('2026-01-01T00:09:59.500000Z', now), '0s')
+  t.equal(ageOf('2026-01-01T00:11:00Z', now), '<invalid>')
+  for (const none of [undefined, '', 'yesterday']) t.equal(ageOf(none, now), '<unknown>')
+})
+
+test('a column has its type, and its place in the wide form, at the end of its name', async (t) => {
+  t.same(tableColumns('Name', 'Count#', 'Ready?', 'Node*'), [
+    { name: 'Name', type: 'string', format: 'name', priority: 0 },
+    { name: 'Count', type: 'integer', priority: 0 },
+    { name: 'Ready', type: 'boolean', priority: 0 },
+    { name: 'Node', type: 'string', priority: 1 },
+  ])
+})
+
+test('a text that is absent or empty has a word in its place', async (t) => {
+  t.same([undefined, '', 'a'].map(orNone), ['<none>', '<none>', 'a'])
+  t.same([undefined, '', 'a'].map(orUnknown), ['<unknown>', '<unknown>', 'a'])
+})

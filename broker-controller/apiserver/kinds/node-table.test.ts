@@ -33,3 +33,41 @@ test('the row of a node shows its status, its roles and its versions', async (t)
   t.equal(seen(aNode({ labels }), 'Roles'), 'db,edge,worker')
   t.equal(seen({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'new' } }, 'OS-Image'), '<unknown>')
 })
+
+test('every cell of a node is there before its first report', async (t) => {
+  t.same(row({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'new' } }), {
+    Name: 'new',
+    Status: 'Unknown',
+    Roles: '<none>',
+    Age: '<unknown>',
+    Version: '',
+    'Internal-IP': '<none>',
+    'External-IP': '<none>',
+    'OS-Image': '<unknown>',
+    'Kernel-Version': '<unknown>',
+    'Container-Runtime': '<unknown>',
+  })
+})
+
+test('a node shows the first address of each type, of either family', async (t) => {
+  const addresses = [
+    { type: 'Hostname', address: 'pi-01' },
+    { type: 'InternalIP', address: '2001:db8::11' },
+    { type: 'InternalIP', address: '192.0.2.11' },
+    { type: 'ExternalIP', address: '198.51.100.11' },
+  ]
+  t.match(row(aNode({ status: { addresses } })), { 'Internal-IP': '2001:db8::11', 'External-IP': '198.51.100.11' })
+})
+
+test('a role without a name is none, and each is shown once', async (t) => {
+  const roles = (labels: { readonly [key: string]: string }) => row(aNode({ labels }))['Roles']
+  t.equal(roles({ 'node-role.kubernetes.io/': '', 'kubernetes.io/role': '' }), '<none>')
+  t.equal(roles({ 'node-role.kubernetes.io/edge': 'true', 'kubernetes.io/role': 'edge' }), 'edge')
+})
+
+test('a node that cannot run pods shows that beside whether it is ready', async (t) => {
+  const status = (over: Parameters<typeof aNode>[0]) => row(aNode(over))['Status']
+  t.equal(status({ ready: 'False' }), 'NotReady')
+  t.equal(status({ unschedulable: true }), 'Ready,SchedulingDisabled')
+  t.equal(status({ conditions: [], unschedulable: true }), 'Unknown,SchedulingDisabled')
+})

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import type { ContainerStatus, Pod, PodPhase } from '../../../api/pod.ts'
+import type { Container, ContainerStatus, Pod, PodPhase } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { podTable } from './pod-table.ts'
 
@@ -88,4 +88,69 @@ test('a pod that has ended may be hidden', async (t) => {
   ])
   t.same(conditions('Failed'), [{ ...completed, reason: 'Failed', message: 'The pod failed.' }])
   t.equal(conditions('Running'), undefined)
+})
+
+const ended = (exitCode: number, more: object = {}): ContainerStatus['state'] => ({ terminated: { exitCode, ...more } })
+const waiting = (reason: string): ContainerStatus['state'] => ({ waiting: { reason } })
+const sidecar: Container = { name: 'proxy', restartPolicy: 'Always' }
+const withInit = (
+  initContainers: readonly Container[],
+  initContainerStatuses: readonly ContainerStatus[],
+  status: Pod['status'] = {},
+) => aPod({ spec: { initContainers }, phase: 'Running', status: { initContainerStatuses, ...status } })
+
+test('a sidecar counts as a container, and initializes until it has started', async (t) => {
+  const seen = (state: Partial<ContainerStatus>, status?: Pod['status']) => {
+    const { Ready, Status } = row(withInit([sidecar], [running({ name: 'proxy', ...state })], status))
+    return `${Ready} ${Status}`
+  }
+  const done = { conditions: [{ type: 'Initialized', status: 'True' }] } as const
+  t.equal(seen({ ready: false, started: false }), '0/2 Init:0/1')
+  t.equal(seen({ ready: false, state: waiting('PodInitializing') }), '0/2 Init:0/1')
+  t.equal(seen({ ready: false, started: true }), '0/2 Running')
+  t.equal(seen({ started: true }), '1/2 Running')
+  t.equal(seen({ started: true }, { ...done, containerStatuses: [running()] }), '2/2 Running')
+  t.equal(seen({ ready: false, state: ended(0) }, { ...done, containerStatuses: [running()] }), '1/2 Running')
+})
+
+test('an init container that failed shows why', async (t) => {
+  const word = (state: ContainerStatus['state']) =>
+    row(withInit([{ name: 'one' }], [running({ name: 'one', ready: false, state })]))['Status']
+  t.equal(word(ended(1, { reason: 'Error' })), 'Init:Error')
+  t.equal(word(ended(137, { signal: 9 })), 'Init:Signal:9')
+  t.equal(word(waiting('CrashLoopBackOff')), 'Init:CrashLoopBackOff')
+  t.equal(word(waiting('')), 'Init:0/1')
+})
+
+test('restarts are those of init containers while they run, and then those of sidecars and containers', async (t) => {
+  const at = (finishedAt: string) => ({ terminated: { exitCode: 1, finishedAt } })
+  const [early, late] = [at('2026-01-01T00:04:00Z'), at('2026-01-01T00:08:00Z')]
+  const init = [{ name: 'one' }, sidecar]
+  const one = running({ name: 'one', restartCount: 2, lastState: late, state: ended(1, { reason: 'Error' }) })
+  t.equal(row(withInit(init, [one]))['Restarts'], '2 (2m ago)')
+  const over = [{ ...one, state: ended(0) }, running({ name: 'proxy', started: true, restartCount: 3, lastState: early })]
+  const containerStatuses = [running({ restartCount: 4 })]
+  t.equal(row(withInit(init, over, { containerStatuses }))['Restarts'], '7 (6m ago)')
+  t.equal(row(podWith([running({ restartCount: 1, lastState: early }), running({ lastState: late })]))['Restarts'], '1 (2m ago)')
+  t.equal(row(podWith([running({ restartCount: 1 })]))['Restarts'], '1')
+  t.equal(row(podWith([running({ lastState: late })]))['Restarts'], '0')
+})
+
+test('readiness gates are those whose condition is True', async (t) => {
+  const gates = (...conditions: NonNullable<NonNullable<Pod['status']>['conditions']>) =>
+    row(aPod({ spec: { readinessGates: [{ conditionType: 'a' }, { conditionType: 'b' }] }, status: { conditions } }))[
+      'Readiness Gates'
+    ]
+  t.equal(gates(), '0/2')
+  t.equal(gates({ type: 'a', status: 'True' }, { type: 'b', status: 'False' }, { type: 'c', status: 'True' }), '1/2')
+})
+
+test('the row of a pod names its address, its node and the node that it waits for', async (t) => {
+  const podIPs = [{ ip: '2001:db8::5' }, { ip: '192.0.2.5' }]
+  t.match(row(aPod({ nodeName: 'pi-01', status: { podIPs, nominatedNodeName: 'pi-02' } })), {
+    IP: '2001:db8::5',
+    Node: 'pi-01',
+    'Nominated Node': 'pi-02',
+  })
+  t.match(row(aPod()), { IP: '<none>', Node: '<none>', 'Nominated Node': '<none>' })
 })
