@@ -68,6 +68,7 @@ test('what an event leaves out is shown as kubectl shows it', async (t) => {
   t.equal(row(event({ source: { component: 'kubelet' } }))['Source'], 'kubelet')
   t.equal(row(event({ source: { component: 'kubelet' }, reportingComponent: 'other' }))['Source'], 'kubelet')
   t.equal(row(event({ count: 7 }))['Count'], 7)
+  t.equal(row(event({ count: 0 }))['Count'], 1, 'as protobuf has an absent count')
 })
 
 test('an event of a node has the name of the node as its source', async (t) => {

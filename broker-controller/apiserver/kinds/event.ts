@@ -32,7 +32,7 @@ const eventTable: TableOf<Event> = {
       sourceOf(event),
       (event.message ?? '').trim(),
       ageOf(first, nowMs),
-      event.series?.count ?? event.count ?? 1,
+      event.series?.count ?? (event.count || 1),
       event.metadata.name ?? '',
     ]
   },

@@ -136,6 +136,23 @@ test('restarts are those of init containers while they run, and then those of si
   t.equal(row(podWith([running({ lastState: late })]))['Restarts'], '0')
 })
 
+test('a sidecar that fails later shows in the row of a pod that runs, as far as it is seen', async (t) => {
+  const conditions = [
+    { type: 'Initialized', status: 'True' },
+    { type: 'Ready', status: 'False' },
+  ] as const
+  const init = [sidecar, { ...sidecar, name: 'logs' }]
+  const failed = running({ name: 'proxy', ready: false, started: false, restartCount: 3, state: waiting('CrashLoopBackOff') })
+  const logs = running({ name: 'logs', started: true, restartCount: 5 })
+  const seen = (containerStatuses: readonly ContainerStatus[]) => {
+    const { Ready, Status, Restarts } = row(withInit(init, [failed, logs], { conditions, containerStatuses }))
+    return [Ready, Status, Restarts]
+  }
+  t.same(seen([running({ restartCount: 1 })]), ['1/3', 'Init:CrashLoopBackOff', '4'])
+  t.same(seen([running({ ready: false, state: ended(1, { reason: 'Error' }) })]), ['0/3', 'Error', '3'])
+  t.same(row(withInit(init, [failed, logs]))['Restarts'], '3', 'of those that follow, nothing is counted')
+})
+
 test('readiness gates are those whose condition is True', async (t) => {
   const gates = (...conditions: NonNullable<NonNullable<Pod['status']>['conditions']>) =>
     row(aPod({ spec: { readinessGates: [{ conditionType: 'a' }, { conditionType: 'b' }] }, status: { conditions } }))[

@@ -44,15 +44,17 @@ type Seen = { readonly word: string; readonly ready: number; readonly counted: r
 function seenThrough(pod: Pod): Seen {
   const status = pod.status ?? {}
   const sidecars = sidecarNames(pod)
-  const initStatuses = status.initContainerStatuses ?? []
-  const readySidecars = initStatuses.filter(({ name, ready }) => ready && sidecars.has(name)).length
   const initializing = initWord(pod, sidecars)
+  // As printPod: those behind the first that is not done are not looked at.
+  const initStatuses = (status.initContainerStatuses ?? []).slice(0, initializing && initializing.index + 1)
+  const readySidecars = initStatuses.filter(({ name, ready }) => ready && sidecars.has(name)).length
   if (initializing !== undefined && !hasCondition(pod, 'Initialized')) {
-    return { word: initializing, ready: readySidecars, counted: initStatuses }
+    return { word: initializing.word, ready: readySidecars, counted: initStatuses }
   }
   const containers = status.containerStatuses ?? []
   const running = containers.filter(({ state, ready }) => ready && stateWord(state) === undefined && state?.running)
-  const word = containers.map(({ state }) => stateWord(state)).find((found) => found !== undefined) ?? phaseWord(pod)
+  const ofContainer = containers.map(({ state }) => stateWord(state)).find((found) => found !== undefined)
+  const word = ofContainer ?? initializing?.word ?? phaseWord(pod)
   const alive = hasCondition(pod, 'Ready') ? 'Running' : 'NotReady'
   return {
     word: word === 'Completed' && running.length > 0 ? alive : word,
@@ -66,13 +68,12 @@ function phaseWord({ status = {} }: Pod): string {
   return gated ? 'SchedulingGated' : status.reason || (status.phase ?? 'Pending')
 }
 
-/** The state of the first init container that is not done; undefined when all are. */
-function initWord({ spec, status = {} }: Pod, sidecars: ReadonlySet<string>): string | undefined {
+/** The state of the first init container that is not done, and its place; undefined when all are. */
+function initWord({ spec, status = {} }: Pod, sidecars: ReadonlySet<string>) {
   for (const [index, { name, state, started }] of (status.initContainerStatuses ?? []).entries()) {
     if (state?.terminated?.exitCode === 0 || (sidecars.has(name) && started === true)) continue
-    if (state?.waiting?.reason === 'PodInitializing') return `Init:${index}/${spec.initContainers?.length ?? 0}`
-    const word = stateWord(state)
-    return `Init:${word ?? `${index}/${spec.initContainers?.length ?? 0}`}`
+    const reason = state?.waiting?.reason === 'PodInitializing' ? undefined : stateWord(state)
+    return { word: `Init:${reason ?? `${index}/${spec.initContainers?.length ?? 0}`}`, index }
   }
   return undefined
 }
