@@ -1,5 +1,4 @@
 import { test } from 'tap'
-import type { Endpoint, EndpointSlice } from '../../../../api/network/endpoint-slice.ts'
 import type { EndpointSubset, Endpoints } from '../../../../api/network/endpoints.ts'
 import { kinds } from '../../../assembly/control-plane.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
@@ -11,14 +10,6 @@ const endpoints = (subset: EndpointSubset) => ({
   kind: 'Endpoints' as const,
   metadata,
   subsets: [subset],
-})
-const slice = (endpoint: Partial<Endpoint>, more: Partial<EndpointSlice> = {}): EndpointSlice => ({
-  apiVersion: 'discovery.k8s.io/v1',
-  kind: 'EndpointSlice',
-  metadata,
-  addressType: 'IPv4',
-  endpoints: [{ addresses: ['10.0.0.1'], ...endpoint }],
-  ...more,
 })
 
 test('Endpoints have addresses that other machines reach, and ports', async (t) => {
@@ -93,26 +84,4 @@ test('the table of Endpoints shows their addresses with each port, or alone', as
   t.same(shown([{ notReadyAddresses: addresses }]), ['web', '<none>', '60s'])
   t.same(shown([]), ['web', '<none>', '60s'])
   t.same(shown(), ['web', '<none>', '60s'])
-})
-
-test('the addresses of an EndpointSlice are of its type, which stays', async (t) => {
-  const made = create('endpointslices', slice({}, { ports: [{ port: 80 }] }))
-  t.match(made, { ports: [{ name: '', port: 80, protocol: 'TCP' }] })
-  const { endpoints: _, ...none } = slice({})
-  t.match(create('endpointslices', none), { endpoints: [] }, 'Go clients send null for none')
-  const wrong = (...args: Parameters<typeof slice>) => causes(() => create('endpointslices', slice(...args)))
-  t.same(wrong({ addresses: [] }), ['endpoints[0].addresses: Required value: must contain at least 1 address'])
-  t.same(wrong({ addresses: ['2001:db8::1'] }), [
-    'endpoints[0].addresses[0]: Invalid value: "2001:db8::1": must be an IPv4 address',
-  ])
-  t.same(wrong({}, { addressType: 'MAC' }).slice(0, 1), [
-    'addressType: Unsupported value: "MAC": supported values: "FQDN", "IPv4", "IPv6"',
-  ])
-  t.same(wrong({}, { ports: [{ name: 'a' }, { name: 'a' }] }), ['ports[1].name: Duplicate value: "a"'])
-  const many = Array.from({ length: 1001 }, () => ({ addresses: ['10.0.0.1'] }))
-  t.same(wrong({}, { endpoints: many }), ['endpoints: Too many: 1001: must have at most 1000 items'])
-  t.same(
-    causes(() => update('endpointslices', made, slice({ addresses: ['a.example.com'] }, { addressType: 'FQDN' }))),
-    ['addressType: Invalid value: "FQDN": field is immutable'],
-  )
 })
