@@ -38,5 +38,11 @@ test('every type of Service has its own address outside', async (t) => {
   t.equal(external({ type: 'LoadBalancer', externalIPs: [] }, { ip: '192.0.2.9' }), '192.0.2.9')
   t.equal(external({ type: 'LoadBalancer', externalIPs }, { ip: '192.0.2.9' }), '192.0.2.9,198.51.100.1,198.51.100.2')
   t.equal(external({ type: 'LoadBalancer' }, { hostname: 'lb.example.com' }), 'lb.example.com')
+  t.equal(
+    external({ type: 'LoadBalancer' }, { ip: '2001:db8::9' }, { ip: '192.0.2.9' }, { ip: '192.0.2.9' }, {}),
+    '192.0.2.9,2001:db8::9',
+    'each once, in the order of their texts',
+  )
+  t.equal(external({ type: 'LoadBalancer' }, { ip: '', hostname: '' }), '<pending>')
   t.equal(external({ type: 'LoadBalancer' }, { ip: '192.0.2.9', hostname: 'lb.example.com' }), '192.0.2.9')
 })

@@ -27,5 +27,6 @@ function externalAddress({ spec = {}, status }: Service): string {
   if (type === 'ExternalName') return externalName
   if (type !== 'LoadBalancer') return orNone(externalIPs.join())
   const balanced = (status?.loadBalancer?.ingress ?? []).map(({ ip, hostname = '' }) => ip || hostname)
-  return [...balanced, ...externalIPs].join() || '<pending>'
+  // As loadBalancerStatusStringer: each once, and sorted.
+  return [...[...new Set(balanced.filter((text) => text !== ''))].sort(), ...externalIPs].join() || '<pending>'
 }
