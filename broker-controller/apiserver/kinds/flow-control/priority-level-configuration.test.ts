@@ -1,0 +1,78 @@
+import { test } from 'tap'
+import type { PriorityLevelConfiguration } from '../../../../api/flow-control/priority-level-configuration.ts'
+import { standardPriorityLevels } from '../../../../api/flow-control/standard-objects.ts'
+import { problemText } from '../../../../api/problem.ts'
+import { causes, create } from '../../../testing/admitting.ts'
+import { priorityLevelConfigurationStrategy } from './priority-level-configuration.ts'
+
+const apiVersion = 'flowcontrol.apiserver.k8s.io/v1'
+const level = (spec: PriorityLevelConfiguration['spec']): PriorityLevelConfiguration => ({
+  apiVersion,
+  kind: 'PriorityLevelConfiguration',
+  metadata: { name: 'mine' },
+  spec,
+})
+const strategy = priorityLevelConfigurationStrategy
+
+test('a level is checked in the words of Kubernetes', async (t) => {
+  const wrong = (spec: PriorityLevelConfiguration['spec']) =>
+    causes(() => create('prioritylevelconfigurations', level(spec)))
+  t.same(wrong({ type: 'Limited', limited: { limitResponse: { type: 'Reject' } } }), [])
+  t.same(wrong({ type: 'Limited' }), ['spec.limited: Required value: must not be empty when type is Limited'])
+  t.same(wrong({ type: 'Exempt' }), [
+    "spec.type: Invalid value: \"Exempt\": must be 'Exempt' if and only if `name` is 'exempt'",
+  ])
+  const queue = (queues: number, handSize: number) =>
+    wrong({ type: 'Limited', limited: { limitResponse: { type: 'Queue', queuing: { queues, handSize } } } })
+  t.same(queue(64, 8), [])
+  t.match(queue(8, 9), [/handSize: Invalid value: 9: should not be greater than queues \(8\)/])
+  t.match(queue(10_000_000, 9_000_000), [/required entropy bits of deckSize 10000000 and handSize 9000000/])
+})
+
+test('what the author of a level leaves out has the defaults of Kubernetes', async (t) => {
+  const made = (spec: PriorityLevelConfiguration['spec']) => strategy.withDefaults?.(level(spec)).spec
+  t.same(made({ type: 'Limited', limited: {} }), {
+    ...{ type: 'Limited', limited: { nominalConcurrencyShares: 30, lendablePercent: 0 } },
+  })
+  const own = { nominalConcurrencyShares: 0, lendablePercent: 50, borrowingLimitPercent: 10 }
+  t.same(made({ type: 'Limited', limited: own }), { type: 'Limited', limited: own })
+  t.same(made({ type: 'Exempt', exempt: {} }), {
+    ...{ type: 'Exempt', exempt: { nominalConcurrencyShares: 0, lendablePercent: 0 } },
+  })
+  const queuing = (given: object) =>
+    made({ type: 'Limited', limited: { limitResponse: { type: 'Queue', queuing: given } } })?.limited?.limitResponse
+      ?.queuing
+  t.same(queuing({}), { queues: 64, handSize: 8, queueLengthLimit: 50 })
+  t.same(queuing({ queues: 16, handSize: 4 }), { queues: 16, handSize: 4, queueLengthLimit: 50 })
+  t.same(strategy.withDefaults?.(level(undefined)), level(undefined))
+})
+
+test('the levels that every request can fall back to stay as they are', async (t) => {
+  const named = (name: string) => standardPriorityLevels.find(({ metadata }) => metadata.name === name) ?? level(undefined)
+  const problems = (one: PriorityLevelConfiguration, spec: PriorityLevelConfiguration['spec']) =>
+    (strategy.validateUpdate?.(one, { ...one, spec }) ?? []).map(problemText)
+  const [exempt, catchAll] = [named('exempt'), named('catch-all')]
+  t.same(problems(exempt, exempt.spec), [])
+  t.same(problems(exempt, { ...exempt.spec, exempt: { nominalConcurrencyShares: 5, lendablePercent: 50 } }), [])
+  t.match(problems(exempt, { type: 'Limited', limited: { limitResponse: { type: 'Reject' } } }), [
+    /^spec.type: Invalid value: "Limited": must be 'Exempt' if and only if/,
+    /^spec: Invalid value: .*: spec of 'exempt' except the 'spec.exempt' field must equal the fixed value$/,
+  ])
+  t.same(problems(catchAll, catchAll.spec), [])
+  t.match(problems(catchAll, { ...catchAll.spec, limited: { ...catchAll.spec?.limited, nominalConcurrencyShares: 6 } }), [
+    /^spec: Invalid value: .*: spec of 'catch-all' must equal the fixed value$/,
+  ])
+})
+
+test('the table shows the shares and the queues of a level', async (t) => {
+  const cells = (spec?: PriorityLevelConfiguration['spec']) => strategy.table.cells(level(spec), 0)
+  const none = '<none>'
+  t.same(cells(), ['mine', '', none, none, none, none, '<unknown>'])
+  t.same(cells({ type: 'Exempt', exempt: { nominalConcurrencyShares: 5 } }).slice(1, 6), ['Exempt', none, none, none, none])
+  t.same(cells({ type: 'Limited', limited: { nominalConcurrencyShares: 0, limitResponse: { type: 'Reject' } } }).slice(1, 6), [
+    ...['Limited', 0, none, none, none],
+  ])
+  const queuing = { queues: 64, handSize: 8, queueLengthLimit: 50 }
+  const limited = { nominalConcurrencyShares: 30, limitResponse: { type: 'Queue', queuing } }
+  t.same(cells({ type: 'Limited', limited }).slice(1, 6), ['Limited', 30, 64, 8, 50])
+})
