@@ -44,6 +44,8 @@ test('what the author of a level leaves out has the defaults of Kubernetes', asy
       ?.queuing
   t.same(queuing({}), { queues: 64, handSize: 8, queueLengthLimit: 50 })
   t.same(queuing({ queues: 16, handSize: 4 }), { queues: 16, handSize: 4, queueLengthLimit: 50 })
+  const zeros = { queues: 0, handSize: 0, queueLengthLimit: 0 }
+  t.same(queuing(zeros), { queues: 64, handSize: 8, queueLengthLimit: 50 }, 'Go clients send what is not set')
   t.same(strategy.withDefaults?.(level(undefined)), level(undefined))
 })
 

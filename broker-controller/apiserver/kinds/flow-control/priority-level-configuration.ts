@@ -58,7 +58,7 @@ function withDefaults(level: PriorityLevelConfiguration): PriorityLevelConfigura
   if (spec === undefined) return level
   const { limited, exempt } = spec
   const response = limited?.limitResponse
-  const queuing = response?.queuing && { queues: 64, handSize: 8, queueLengthLimit: 50, ...response.queuing }
+  const queuing = response?.queuing && withQueues(response.queuing)
   return {
     ...level,
     spec: {
@@ -74,4 +74,12 @@ function withDefaults(level: PriorityLevelConfiguration): PriorityLevelConfigura
       ...(exempt && { exempt: { nominalConcurrencyShares: 0, lendablePercent: 0, ...exempt } }),
     },
   }
+}
+
+type Limited = NonNullable<NonNullable<PriorityLevelConfiguration['spec']>['limited']>
+type Queuing = NonNullable<NonNullable<Limited['limitResponse']>['queuing']>
+
+/** Not set is zero, which Go clients send. */
+function withQueues({ queues, handSize, queueLengthLimit }: Queuing): Queuing {
+  return { queues: queues || 64, handSize: handSize || 8, queueLengthLimit: queueLengthLimit || 50 }
 }
