@@ -1,16 +1,10 @@
 import { test } from 'tap'
 import type { ControllerRevision } from '../../../../api/workloads/controller-revision.ts'
-import type { PodTemplate } from '../../../../api/workloads/pod-template.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
-import { anApi, patchTypes } from '../../../testing/api-in-memory.ts'
+import { anApi } from '../../../testing/api-in-memory.ts'
+import { controllerRevisionStrategy } from './controller-revision.ts'
 
 const tables = 'application/json;as=Table;v=v1;g=meta.k8s.io'
-const template = (image = 'nginx:1.27'): PodTemplate => ({
-  apiVersion: 'v1',
-  kind: 'PodTemplate',
-  metadata: { name: 'web', namespace: 'default' },
-  template: { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'web', image }] } },
-})
 const revision = (more: Partial<ControllerRevision> = {}): ControllerRevision => ({
   apiVersion: 'apps/v1',
   kind: 'ControllerRevision',
@@ -18,27 +12,6 @@ const revision = (more: Partial<ControllerRevision> = {}): ControllerRevision =>
   data: { spec: { replicas: 1 } },
   revision: 1,
   ...more,
-})
-
-test('a pod template is created, listed, replaced, patched and deleted', async (t) => {
-  const { ask } = await anApi(t)
-  const path = '/api/v1/namespaces/default/podtemplates'
-  t.match(await ask('POST', path, { body: template() }), {
-    code: 201,
-    body: { template: { spec: { restartPolicy: 'Always', containers: [{ imagePullPolicy: 'IfNotPresent' }] } } },
-  })
-  const { body } = await ask('GET', path, { accept: tables })
-  t.match(body, { rows: [{ cells: ['web', 'web', 'nginx:1.27', 'app=web'] }] })
-  t.match(await ask('PUT', `${path}/web`, { body: template('nginx:1.28') }), { code: 200 })
-  const labels = { metadata: { labels: { a: 'b' } } }
-  t.match(await ask('PATCH', `${path}/web`, { type: patchTypes.strategic, body: labels }), {
-    body: { metadata: { labels: { a: 'b' } }, template: { spec: { containers: [{ image: 'nginx:1.28' }] } } },
-  })
-  t.match(await ask('DELETE', `${path}?labelSelector=a=b`), { code: 200, body: { items: { length: 1 } } })
-  t.same(
-    causes(() => create('podtemplates', template(''))),
-    ['template.spec.containers[0].image: Required value'],
-  )
 })
 
 test('a controller revision keeps its data; its number may change', async (t) => {
@@ -59,4 +32,22 @@ test('a controller revision keeps its data; its number may change', async (t) =>
   t.match(await ask('POST', path, { body: revision({ metadata }) }), { code: 201 })
   const { body } = await ask('GET', path, { accept: tables })
   t.match(body, { rows: [{ cells: ['web-1', 'daemonset.apps/web', 1] }] })
+})
+
+test('a revision has data and a number, which is 0 where it is not set', async (t) => {
+  const { revision: _, ...unnumbered } = revision()
+  t.match(create('controllerrevisions', unnumbered), { revision: 0 })
+  const wrong = (more: Partial<ControllerRevision>) => causes(() => create('controllerrevisions', revision(more)))
+  t.same(wrong({ revision: 0, data: {} }), [])
+  t.same(wrong({ data: null }), ['data: Required value: data is mandatory'])
+})
+
+test('the table names the controller of a revision, with its group', async (t) => {
+  const owner = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid: 'u' }
+  const controllerOf = (...ownerReferences: NonNullable<ControllerRevision['metadata']['ownerReferences']>) =>
+    controllerRevisionStrategy.table.cells({ ...revision(), metadata: { name: 'db-1', ownerReferences } }, 0)[1]
+  t.equal(controllerOf(), '<none>')
+  t.equal(controllerOf(owner), '<none>', 'an owner that does not control it')
+  t.equal(controllerOf({ ...owner, controller: true }), 'statefulset.apps/db')
+  t.equal(controllerOf(owner, { apiVersion: 'v1', kind: 'Pod', name: 'a', uid: 'v', controller: true }), 'pod/a')
 })
