@@ -23,7 +23,7 @@ test('a controller revision keeps its data; its number may change', async (t) =>
   )
   t.same(
     causes(() => create('controllerrevisions', revision({ data: undefined, revision: -1 }))),
-    ['data: Required value: data is mandatory', 'revision: Invalid value: -1: must be greater than or equal to 0'],
+    ['revision: Invalid value: -1: must be greater than or equal to 0', 'data: Required value: data is mandatory'],
   )
   const { ask } = await anApi(t)
   const path = '/apis/apps/v1/namespaces/default/controllerrevisions'
@@ -40,6 +40,8 @@ test('a revision has data and a number, which is 0 where it is not set', async (
   const wrong = (more: Partial<ControllerRevision>) => causes(() => create('controllerrevisions', revision(more)))
   t.same(wrong({ revision: 0, data: {} }), [])
   t.same(wrong({ data: null }), ['data: Required value: data is mandatory'])
+  for (const data of ['x', 7, false, [{}]])
+    t.same(wrong({ data }), ['data: Required value: data must be a valid JSON object'])
 })
 
 test('the table names the controller of a revision, with its group', async (t) => {

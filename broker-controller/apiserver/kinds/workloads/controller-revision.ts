@@ -1,6 +1,7 @@
 /** apps/v1 ControllerRevision (pkg/registry/apps/controllerrevision/strategy.go). */
 import { invalid, type Problem, required } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
+import { isObject } from '../../../../api/text/json.ts'
 import type { ControllerRevision } from '../../../../api/workloads/controller-revision.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
@@ -27,16 +28,19 @@ export const controllerRevisionStrategy: KindStrategy<ControllerRevision> = {
   selectableFields: [],
   subresources: {},
   withDefaults: (one) => ({ ...one, revision: one.revision ?? 0 }),
-  validateCreate: revisionProblems,
+  validateCreate: (one) => [...revisionProblems(one), ...dataProblems(one)],
   validateUpdate: (old, now) => [
     ...revisionProblems(now),
     ...(equalJSON(old.data ?? null, now.data ?? null) ? [] : [invalid('data', now.data, 'field is immutable')]),
   ],
 }
 
-function revisionProblems({ data, revision = 0 }: ControllerRevision): readonly Problem[] {
-  return [
-    ...(data === undefined || data === null ? [required('data', 'data is mandatory')] : []),
-    ...(revision < 0 ? [invalid('revision', revision, 'must be greater than or equal to 0')] : []),
-  ]
+function revisionProblems({ revision = 0 }: ControllerRevision): readonly Problem[] {
+  return revision < 0 ? [invalid('revision', revision, 'must be greater than or equal to 0')] : []
+}
+
+/** Of a new one only: the data stays. Controllers read it as a patch of their objects. */
+function dataProblems({ data }: ControllerRevision): readonly Problem[] {
+  if (data === undefined || data === null) return [required('data', 'data is mandatory')]
+  return isObject(data) ? [] : [required('data', 'data must be a valid JSON object')]
 }
