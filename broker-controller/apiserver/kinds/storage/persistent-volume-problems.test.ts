@@ -204,6 +204,28 @@ test('the nodes of a volume may be named once', async (t) => {
     ])
 })
 
+test('a beta label among the nodes of a volume may become the stable one, in its place', async (t) => {
+  const on = (key: string, value = 'a', more: readonly string[] = []): VolumeSpec => {
+    const matchExpressions = [key, ...more].map((name) => ({ key: name, operator: 'In', values: [value] }))
+    return { nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } } }
+  }
+  const changed = (old: VolumeSpec, now: VolumeSpec) => persistentVolumeChangeProblems(volume(old), volume(now)).length
+  const labels = {
+    'failure-domain.beta.kubernetes.io/zone': 'topology.kubernetes.io/zone',
+    'failure-domain.beta.kubernetes.io/region': 'topology.kubernetes.io/region',
+    'beta.kubernetes.io/os': 'kubernetes.io/os',
+    'beta.kubernetes.io/arch': 'kubernetes.io/arch',
+    'beta.kubernetes.io/instance-type': 'node.kubernetes.io/instance-type',
+  }
+  for (const [beta, stable] of Object.entries(labels)) {
+    t.equal(changed(on(beta), on(stable)), 0, beta)
+    t.equal(changed(on(stable), on(beta)), 1, 'not the other way around')
+    t.equal(changed(on(beta), on(stable, 'b')), 1, 'with the same values')
+    t.equal(changed(on(beta, 'a', ['disk', beta]), on(stable, 'a', ['disk', beta])), 0, 'one of them')
+  }
+  t.equal(changed(on('beta.kubernetes.io/os'), on('kubernetes.io/arch')), 1, 'of another meaning')
+})
+
 test('a secret of a driver changes only where there was none for growth', async (t) => {
   const csi = { driver: 'disk.example.com', volumeHandle: 'h' }
   const of = (more: object) => placedAt({ csi: { ...csi, ...more } })

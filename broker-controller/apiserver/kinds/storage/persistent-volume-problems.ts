@@ -75,10 +75,34 @@ export function persistentVolumeChangeProblems(old: PersistentVolume, now: Persi
       ? [forbidden('spec.persistentvolumesource', 'spec.persistentvolumesource is immutable after creation')]
       : []),
     ...(before.volumeMode === after.volumeMode ? [] : [invalid('volumeMode', after.volumeMode, immutable)]),
-    ...(before.nodeAffinity === undefined || equalJSON(before.nodeAffinity, after.nodeAffinity)
+    ...(before.nodeAffinity === undefined || isSameAffinity(before.nodeAffinity, after.nodeAffinity)
       ? []
       : [invalid('nodeAffinity', after.nodeAffinity, exceptLabels)]),
   ]
+}
+
+type VolumeAffinity = NonNullable<PersistentVolumeSpec['nodeAffinity']>
+
+/** What may take the place of a label of nodes (betaToGALabel). */
+const stableLabels: { readonly [beta: string]: string } = {
+  'failure-domain.beta.kubernetes.io/zone': 'topology.kubernetes.io/zone',
+  'failure-domain.beta.kubernetes.io/region': 'topology.kubernetes.io/region',
+  'beta.kubernetes.io/os': 'kubernetes.io/os',
+  'beta.kubernetes.io/arch': 'kubernetes.io/arch',
+  'beta.kubernetes.io/instance-type': 'node.kubernetes.io/instance-type',
+}
+
+function isSameAffinity(before: VolumeAffinity, after: VolumeAffinity | undefined): boolean {
+  const now = after?.required?.nodeSelectorTerms ?? []
+  const nodeSelectorTerms = (before.required?.nodeSelectorTerms ?? []).map((term, index) => {
+    if (term.matchExpressions === undefined) return term
+    const matchExpressions = term.matchExpressions.map((one, place) => {
+      const key = now[index]?.matchExpressions?.[place]?.key
+      return key !== undefined && stableLabels[one.key] === key ? { ...one, key } : one
+    })
+    return { ...term, matchExpressions }
+  })
+  return equalJSON(before, after) || equalJSON({ required: { nodeSelectorTerms } }, after)
 }
 
 function sourceOf(spec: PersistentVolumeSpec) {
