@@ -25,7 +25,7 @@ test('a duration is printed as kubectl does', async (t) => {
   for (const [seconds, words] of durations) t.equal(humanDuration(seconds * 1000), words)
 })
 
-test('two units are shown while they tell something, and the first ends at a round number', async (t) => {
+test('short durations have two units, and an earlier end where the second is zero', async (t) => {
   const [minute, hour, day] = [60, 3_600, 86_400]
   const durations: [number, string][] = [
     [-1.9, '0s'],

@@ -38,7 +38,7 @@ test('a fleet without IPv6 has one range, and the default is that of kubeadm', a
   t.equal(serviceNetwork().ranges.length, 1)
 })
 
-test('a range that is none is an error', async (t) => {
+test('an invalid range is an error', async (t) => {
   for (const text of ['192.0.2.0', '192.0.2.77/28', '2001:db8::/112'])
     t.throws(() => serviceNetwork(text), new TypeError(`${text} is not a CIDR`))
   t.throws(() => serviceNetwork('192.0.2.0/24', { serviceCIDR: '192.0.2.0/24' }), new TypeError('192.0.2.0/24 is not an IPv6 CIDR'))

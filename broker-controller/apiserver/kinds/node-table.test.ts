@@ -59,7 +59,7 @@ test('a node shows the first address of each type, of either family', async (t) 
   t.match(row(aNode({ status: { addresses } })), { 'Internal-IP': '2001:db8::11', 'External-IP': '198.51.100.11' })
 })
 
-test('a role without a name is none, and each is shown once', async (t) => {
+test('a role without a name is left out, and each is shown once', async (t) => {
   const roles = (labels: { readonly [key: string]: string }) => row(aNode({ labels }))['Roles']
   t.equal(roles({ 'node-role.kubernetes.io/': '', 'kubernetes.io/role': '' }), '<none>')
   t.equal(roles({ 'node-role.kubernetes.io/edge': 'true', 'kubernetes.io/role': 'edge' }), 'edge')

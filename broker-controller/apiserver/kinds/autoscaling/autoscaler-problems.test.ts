@@ -55,7 +55,7 @@ test('the numbers of replicas have bounds, and what is scaled needs a name', asy
   ])
 })
 
-test('an autoscaler that scales to zero already may go on to, by a metric of something else than its pods', async (t) => {
+test('an autoscaler that scales to zero already may go on to, by a metric that is not of its pods', async (t) => {
   const changed = (old: number, now: number, ...metrics: MetricSpec[]) =>
     autoscalerChangeProblems(autoscaler({ minReplicas: old }), autoscaler({ minReplicas: now, metrics })).map(
       problemText,

@@ -77,7 +77,7 @@ test('the schemas that every request falls into at last stay as they are', async
   t.same(changed('system-nodes', { matchingPrecedence: 501 }), [], 'others may change')
 })
 
-test('the table shows how a schema tells flows apart, and whether its level exists', async (t) => {
+test('the table shows how a schema separates flows, and whether its level exists', async (t) => {
   const cells = (more: FlowSchema['spec'], status?: FlowSchema['status']) =>
     flowSchemaStrategy.table.cells({ ...flow(more), ...(status && { status }) }, 0)
   t.same(cells({ matchingPrecedence: 7 }), ['mine', 'mine', 7, '<none>', '<unknown>', '?'])

@@ -88,8 +88,8 @@ function canonicalAddress(ip: string): string {
 }
 
 /**
- * The lower part of the range is left to Services that ask for an address, as long as there are others (KEP-3070): a sixteenth
- * of the whole range, whose first address, and in IPv4 the last one, are not usable.
+ * The lower part of the range is left to Services that ask for an address, as long as there are others (KEP-3070): a
+ * sixteenth of the whole range, of which the first address, and in IPv4 the last one, is not usable.
  */
 function freeAddress(range: ServiceRange, inUse: ReadonlySet<string>, random: () => number): string | undefined {
   const { usable } = range
@@ -189,7 +189,7 @@ function nodePortsOf({ spec = {} }: Service): readonly number[] {
   return [...ports, spec.healthCheckNodePort ?? 0].filter((port) => port !== 0)
 }
 
-/** A 32nd of the range: the lower ports are left to Services that ask for one, as long as there are others (KEP-3668). */
+/** A 32nd of the range is left to Services that ask for a port, as long as there are others (KEP-3668). */
 const firstChosen = nodePorts.first + 86
 
 function freeNodePort(inUse: ReadonlySet<number>, random: () => number): number | undefined {

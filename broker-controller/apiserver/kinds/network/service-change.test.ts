@@ -64,7 +64,7 @@ test('a Service that becomes a name loses its addresses and families, but none t
   const named = (now: ServiceSpec) => changed(old, { type, externalName, ...now })
   t.same(named({ ...both, ...families }), { type, externalName })
   t.same(named({}), { type, externalName })
-  t.same(named({ clusterIP: ip }), { type, externalName }, 'as a client sends it that does not know the list')
+  t.same(named({ clusterIP: ip }), { type, externalName }, 'as older clients send it')
   t.same(named({ ...both, clusterIP: '' }), { type, externalName, clusterIP: '' })
   t.same(named({ ...both, clusterIP: '192.0.2.8' }), {
     ...{ type, externalName, clusterIP: '192.0.2.8', clusterIPs: ['192.0.2.8'] },

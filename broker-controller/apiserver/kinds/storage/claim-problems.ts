@@ -46,7 +46,7 @@ export function claimChangeProblems(old: PersistentVolumeClaim, now: PersistentV
   ]
 }
 
-/** Without what Go cannot tell from an absent field. The class is a pointer there: '' is a class of its own. */
+/** Without what Go reads as an absent field. The class is a pointer there: '' is a class of its own. */
 function defined({ volumeName, ...spec }: PersistentVolumeClaimSpec) {
   const present = Object.entries(spec).filter(([, value]) => value !== undefined)
   return { ...Object.fromEntries(present), ...(volumeName && { volumeName }) }

@@ -39,7 +39,7 @@ function revisionProblems({ revision = 0 }: ControllerRevision): readonly Proble
   return revision < 0 ? [invalid('revision', revision, 'must be greater than or equal to 0')] : []
 }
 
-/** Of a new one only: the data stays. Controllers read it as a patch of their objects. */
+/** Only of a new one, since the data stays. Controllers read it as a patch of their objects. */
 function dataProblems({ data }: ControllerRevision): readonly Problem[] {
   if (data === undefined || data === null) return [required('data', 'data is mandatory')]
   return isObject(data) ? [] : [required('data', 'data must be a valid JSON object')]
