@@ -14,7 +14,13 @@ type Asked = {
   readonly resource?: 'pods' | 'deployments' | 'configmaps' | 'secrets'
   readonly subresource?: string
 }
-const request = ({ query = '', verb = 'update', userAgent, resource = 'pods', subresource = '' }: Asked): ResourceRequest => ({
+const request = ({
+  query = '',
+  verb = 'update',
+  userAgent,
+  resource = 'pods',
+  subresource = '',
+}: Asked): ResourceRequest => ({
   route: { kind: 'resource', verb, resource: kinds[resource], namespace: 'default', name: 'web', subresource },
   identity: administrator,
   query: new URLSearchParams(query),
@@ -121,10 +127,20 @@ test('an update keeps the managers of an object, unless its author changes or re
 })
 
 test('the author of a new object manages what it sets', async (t) => {
-  const { managedFields } = updatedManagers(undefined, undefined, write({ query: 'fieldManager=ann', resource: 'configmaps' }))
+  const { managedFields } = updatedManagers(
+    undefined,
+    undefined,
+    write({ query: 'fieldManager=ann', resource: 'configmaps' }),
+  )
   t.same(managedFields(map({ a: '1' })), [
     {
-      ...{ manager: 'ann', operation: 'Update', apiVersion: 'v1', time: '2026-01-01T00:00:00Z', fieldsType: 'FieldsV1' },
+      ...{
+        manager: 'ann',
+        operation: 'Update',
+        apiVersion: 'v1',
+        time: '2026-01-01T00:00:00Z',
+        fieldsType: 'FieldsV1',
+      },
       fieldsV1: { 'f:data': { '.': {}, 'f:a': {} } },
     },
   ])

@@ -3,13 +3,22 @@ import { serviceNetwork } from './service-network.ts'
 
 test('a range gives its addresses by their place, in both families', async (t) => {
   const [v4, v6, ...more] = serviceNetwork('192.0.2.0/24', { serviceCIDR: '2001:db8::/112' }).ranges
-  t.match([v4, v6], [
-    { family: 'IPv4', text: '192.0.2.0/24', usable: 254 },
-    { family: 'IPv6', text: '2001:db8::/112', usable: 65_535 },
-  ])
+  t.match(
+    [v4, v6],
+    [
+      { family: 'IPv4', text: '192.0.2.0/24', usable: 254 },
+      { family: 'IPv6', text: '2001:db8::/112', usable: 65_535 },
+    ],
+  )
   t.same(more, [])
-  t.same([0, 1, 254, 255].map((place) => v4?.at(place)), ['192.0.2.0', '192.0.2.1', '192.0.2.254', '192.0.2.255'])
-  t.same([0, 1, 65_535].map((place) => v6?.at(place)), ['2001:db8::', '2001:db8::1', '2001:db8::ffff'])
+  t.same(
+    [0, 1, 254, 255].map((place) => v4?.at(place)),
+    ['192.0.2.0', '192.0.2.1', '192.0.2.254', '192.0.2.255'],
+  )
+  t.same(
+    [0, 1, 65_535].map((place) => v6?.at(place)),
+    ['2001:db8::', '2001:db8::1', '2001:db8::ffff'],
+  )
   for (const [ip, place] of [
     ['192.0.2.0', 0],
     ['192.0.2.7', 7],
@@ -41,5 +50,8 @@ test('a fleet without IPv6 has one range, and the default is that of kubeadm', a
 test('an invalid range is an error', async (t) => {
   for (const text of ['192.0.2.0', '192.0.2.77/28', '2001:db8::/112'])
     t.throws(() => serviceNetwork(text), new TypeError(`${text} is not a CIDR`))
-  t.throws(() => serviceNetwork('192.0.2.0/24', { serviceCIDR: '192.0.2.0/24' }), new TypeError('192.0.2.0/24 is not an IPv6 CIDR'))
+  t.throws(
+    () => serviceNetwork('192.0.2.0/24', { serviceCIDR: '192.0.2.0/24' }),
+    new TypeError('192.0.2.0/24 is not an IPv6 CIDR'),
+  )
 })

@@ -44,7 +44,11 @@ const event = (more: Partial<Event> = {}): Event => ({
 })
 
 test('an event of the newer API shows its series, its time and who reports it', async (t) => {
-  const single = { eventTime: '2026-01-01T00:08:00.000000Z', reportingComponent: 'scheduler', reportingInstance: 'pi-01' }
+  const single = {
+    eventTime: '2026-01-01T00:08:00.000000Z',
+    reportingComponent: 'scheduler',
+    reportingInstance: 'pi-01',
+  }
   t.match(row(event(single)), {
     'Last Seen': '2m',
     'First Seen': '2m',

@@ -27,7 +27,9 @@ test('the values of the labels of a pod are added to the selectors of its terms'
   t.same(resolved(term({ matchLabelKeys: ['version'], labelSelector: { matchExpressions: [own] } }))?.labelSelector, {
     matchExpressions: [own, added[0]],
   })
-  t.same(resolved(term({ matchLabelKeys: ['version'], labelSelector: {} }))?.labelSelector, { matchExpressions: [added[0]] })
+  t.same(resolved(term({ matchLabelKeys: ['version'], labelSelector: {} }))?.labelSelector, {
+    matchExpressions: [added[0]],
+  })
 })
 
 test('a key that the pod does not have, or a term without a selector, adds nothing', async (t) => {
@@ -42,7 +44,10 @@ test('preferred terms keep their weight, and the rest of the affinity stays', as
   const preferred = (labelKeys: Partial<PodAffinityTerm>) => ({
     preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 7, podAffinityTerm: term(labelKeys) }],
   })
-  const pod = aPod({ labels, spec: { affinity: { nodeAffinity, podAntiAffinity: preferred({ matchLabelKeys: ['version'] }) } } })
+  const pod = aPod({
+    labels,
+    spec: { affinity: { nodeAffinity, podAntiAffinity: preferred({ matchLabelKeys: ['version'] }) } },
+  })
   const matchExpressions = [{ key: 'version', operator: 'In', values: ['2'] }]
   t.same(withMatchLabelKeys(pod).affinity, {
     nodeAffinity,

@@ -80,8 +80,7 @@ test('the row of a pod shows ready containers, restarts and addresses', async (t
 })
 
 test('a pod that has ended may be hidden', async (t) => {
-  const conditions = (phase: PodPhase) =>
-    podTable.rowConditions?.(aPod({ phase }))
+  const conditions = (phase: PodPhase) => podTable.rowConditions?.(aPod({ phase }))
   const completed = { type: 'Completed', status: 'True' }
   t.same(conditions('Succeeded'), [
     { ...completed, reason: 'Succeeded', message: 'The pod has completed successfully.' },
@@ -128,10 +127,16 @@ test('restarts are those of init containers while they run, and then those of si
   const init = [{ name: 'one' }, sidecar]
   const one = running({ name: 'one', restartCount: 2, lastState: late, state: ended(1, { reason: 'Error' }) })
   t.equal(row(withInit(init, [one]))['Restarts'], '2 (2m ago)')
-  const over = [{ ...one, state: ended(0) }, running({ name: 'proxy', started: true, restartCount: 3, lastState: early })]
+  const over = [
+    { ...one, state: ended(0) },
+    running({ name: 'proxy', started: true, restartCount: 3, lastState: early }),
+  ]
   const containerStatuses = [running({ restartCount: 4 })]
   t.equal(row(withInit(init, over, { containerStatuses }))['Restarts'], '7 (6m ago)')
-  t.equal(row(podWith([running({ restartCount: 1, lastState: early }), running({ lastState: late })]))['Restarts'], '1 (2m ago)')
+  t.equal(
+    row(podWith([running({ restartCount: 1, lastState: early }), running({ lastState: late })]))['Restarts'],
+    '1 (2m ago)',
+  )
   t.equal(row(podWith([running({ restartCount: 1 })]))['Restarts'], '1')
   t.equal(row(podWith([running({ lastState: late })]))['Restarts'], '0')
 })
@@ -142,7 +147,13 @@ test('a sidecar that fails later shows in the row of a pod that runs, as far as 
     { type: 'Ready', status: 'False' },
   ] as const
   const init = [sidecar, { ...sidecar, name: 'logs' }]
-  const failed = running({ name: 'proxy', ready: false, started: false, restartCount: 3, state: waiting('CrashLoopBackOff') })
+  const failed = running({
+    name: 'proxy',
+    ready: false,
+    started: false,
+    restartCount: 3,
+    state: waiting('CrashLoopBackOff'),
+  })
   const logs = running({ name: 'logs', started: true, restartCount: 5 })
   const seen = (containerStatuses: readonly ContainerStatus[]) => {
     const { Ready, Status, Restarts } = row(withInit(init, [failed, logs], { conditions, containerStatuses }))

@@ -73,8 +73,9 @@ test('the row of a CronJob has its schedule, its zone and when it ran', async (t
     ...['pi', '0 * * * *', '<none>', '<unset>', 0, '<none>', '2m', 'pi,log', 'perl:5,busybox:1', '<none>'],
   ])
   const active = [{ name: 'pi-1' }, { name: 'pi-2' }]
-  t.same(cells({ timeZone: 'Etc/UTC', suspend: true }, { active, lastScheduleTime: '2026-01-01T00:01:00Z' }).slice(2, 6), [
-    ...['Etc/UTC', 'True', 2, '60s'],
-  ])
+  t.same(
+    cells({ timeZone: 'Etc/UTC', suspend: true }, { active, lastScheduleTime: '2026-01-01T00:01:00Z' }).slice(2, 6),
+    [...['Etc/UTC', 'True', 2, '60s']],
+  )
   t.equal(cells({ suspend: false })[3], 'False')
 })

@@ -65,10 +65,7 @@ test('a webhook has one place, which can be called', async (t) => {
 
 test('a webhook reads one version of reviews that the server writes', async (t) => {
   const wrong = (conversionReviewVersions: readonly string[], old?: readonly string[]) =>
-    problems(
-      byWebhook({ conversionReviewVersions }),
-      old && definition(byWebhook({ conversionReviewVersions: old })),
-    )
+    problems(byWebhook({ conversionReviewVersions }), old && definition(byWebhook({ conversionReviewVersions: old })))
   const known = (versions: readonly string[]) =>
     `${at}.conversionReviewVersions: Invalid value: ${JSON.stringify(versions)}: must include at least one of v1, v1beta1`
   t.same(wrong(['v1beta1']), [])

@@ -23,7 +23,11 @@ const schema: DefinedVersion['schema'] = {
     },
   },
 }
-const definition = (more: Partial<DefinedVersion> = {}, group = 'example.com', annotations = {}): CustomResourceDefinition => ({
+const definition = (
+  more: Partial<DefinedVersion> = {},
+  group = 'example.com',
+  annotations = {},
+): CustomResourceDefinition => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
   metadata: { name: `shops.${group}`, annotations },
@@ -52,7 +56,11 @@ test('a selectable field is a path of names to a field with one value', async (t
     'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.'
   t.same(selecting(''), [`${at}[0].jsonPath: Required value`])
   for (const path of ['spec.name', '.spec.items[0]', ".spec['name']", '.', '.spec..name'])
-    t.match(selecting(path), [/^spec\.versions\[1\]\.selectableFields\[0\]\.jsonPath: Invalid value: .*: is an invalid path/], path)
+    t.match(
+      selecting(path),
+      [/^spec\.versions\[1\]\.selectableFields\[0\]\.jsonPath: Invalid value: .*: is an invalid path/],
+      path,
+    )
   t.same(selecting('.spec.none', '.status.name'), [
     `${at}[0].jsonPath: Invalid value: ".spec.none": is an invalid path: does not refer to a valid field`,
     `${at}[1].jsonPath: Invalid value: ".status.name": is an invalid path: does not refer to a valid field`,
@@ -82,6 +90,8 @@ test('the groups of the fleet are not defined, and those of Kubernetes with an a
   t.match(problems('gateway.networking.k8s.io'), [
     /^metadata.annotations\[api-approved.kubernetes.io\]: Required value: protected groups must have approval annotation/,
   ])
-  t.match(problems('gateway.networking.k8s.io', { [annotation]: 'yes' }), [/^metadata.annotations.*Invalid value: "yes"/])
+  t.match(problems('gateway.networking.k8s.io', { [annotation]: 'yes' }), [
+    /^metadata.annotations.*Invalid value: "yes"/,
+  ])
   t.same(problems('gateway.networking.k8s.io', { [annotation]: 'https://example.com/pull/1' }), [])
 })

@@ -50,7 +50,8 @@ test('what the author of a level leaves out has the defaults of Kubernetes', asy
 })
 
 test('the levels that every request can fall back to stay as they are', async (t) => {
-  const named = (name: string) => standardPriorityLevels.find(({ metadata }) => metadata.name === name) ?? level(undefined)
+  const named = (name: string) =>
+    standardPriorityLevels.find(({ metadata }) => metadata.name === name) ?? level(undefined)
   const problems = (one: PriorityLevelConfiguration, spec: PriorityLevelConfiguration['spec']) =>
     (strategy.validateUpdate?.(one, { ...one, spec }) ?? []).map(problemText)
   const [exempt, catchAll] = [named('exempt'), named('catch-all')]
@@ -61,19 +62,27 @@ test('the levels that every request can fall back to stay as they are', async (t
     /^spec: Invalid value: .*: spec of 'exempt' except the 'spec.exempt' field must equal the fixed value$/,
   ])
   t.same(problems(catchAll, catchAll.spec), [])
-  t.match(problems(catchAll, { ...catchAll.spec, limited: { ...catchAll.spec?.limited, nominalConcurrencyShares: 6 } }), [
-    /^spec: Invalid value: .*: spec of 'catch-all' must equal the fixed value$/,
-  ])
+  t.match(
+    problems(catchAll, { ...catchAll.spec, limited: { ...catchAll.spec?.limited, nominalConcurrencyShares: 6 } }),
+    [/^spec: Invalid value: .*: spec of 'catch-all' must equal the fixed value$/],
+  )
 })
 
 test('the table shows the shares and the queues of a level', async (t) => {
   const cells = (spec?: PriorityLevelConfiguration['spec']) => strategy.table.cells(level(spec), 0)
   const none = '<none>'
   t.same(cells(), ['mine', '', none, none, none, none, '<unknown>'])
-  t.same(cells({ type: 'Exempt', exempt: { nominalConcurrencyShares: 5 } }).slice(1, 6), ['Exempt', none, none, none, none])
-  t.same(cells({ type: 'Limited', limited: { nominalConcurrencyShares: 0, limitResponse: { type: 'Reject' } } }).slice(1, 6), [
-    ...['Limited', 0, none, none, none],
+  t.same(cells({ type: 'Exempt', exempt: { nominalConcurrencyShares: 5 } }).slice(1, 6), [
+    'Exempt',
+    none,
+    none,
+    none,
+    none,
   ])
+  t.same(
+    cells({ type: 'Limited', limited: { nominalConcurrencyShares: 0, limitResponse: { type: 'Reject' } } }).slice(1, 6),
+    [...['Limited', 0, none, none, none]],
+  )
   const queuing = { queues: 64, handSize: 8, queueLengthLimit: 50 }
   const limited = { nominalConcurrencyShares: 30, limitResponse: { type: 'Queue', queuing } }
   t.same(cells({ type: 'Limited', limited }).slice(1, 6), ['Limited', 30, 64, 8, 50])

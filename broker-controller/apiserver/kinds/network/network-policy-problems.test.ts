@@ -44,7 +44,9 @@ test('an exception may be all but the block itself, and of the same family', asy
     ['2001:db8::/32', '192.0.2.0/25'],
     ['::/0', '192.0.2.0/24'],
   ] as const) {
-    t.match(block(cidr, except), [/^spec.egress\[0\].to\[0\].ipBlock.except\[0\]: .*: must be a strict subset of `cidr`$/])
+    t.match(block(cidr, except), [
+      /^spec.egress\[0\].to\[0\].ipBlock.except\[0\]: .*: must be a strict subset of `cidr`$/,
+    ])
   }
   t.same(block('192.0.2.0/24', '192.0.2.0/25', 'x', '192.0.3.0/25').length, 2, 'each is checked')
   t.same(ofPeer({ ipBlock: { cidr: '192.0.2.0/24' }, podSelector: {}, namespaceSelector: {} }).length, 1)

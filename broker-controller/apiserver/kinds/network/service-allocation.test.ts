@@ -11,7 +11,10 @@ const web = (spec: ServiceSpec = {}, name = 'web', namespace = 'default'): Servi
   metadata: { name, namespace },
   spec: { type: 'ClusterIP', ports: [{ port: 80, protocol: 'TCP' }], ...spec },
 })
-const [small, both] = [serviceNetwork('192.0.2.0/29'), serviceNetwork('192.0.2.0/24', { serviceCIDR: '2001:db8::/120' })]
+const [small, both] = [
+  serviceNetwork('192.0.2.0/29'),
+  serviceNetwork('192.0.2.0/24', { serviceCIDR: '2001:db8::/120' }),
+]
 
 type World = { readonly services?: readonly Service[]; readonly network?: typeof both; readonly at?: number }
 

@@ -4,7 +4,13 @@ import { serviceTable } from './service-table.ts'
 
 const row = (spec?: Service['spec'], status?: Service['status']) => {
   const metadata = { name: 'web', creationTimestamp: '2026-01-01T00:00:00Z' }
-  const service: Service = { apiVersion: 'v1', kind: 'Service', metadata, ...(spec && { spec }), ...(status && { status }) }
+  const service: Service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata,
+    ...(spec && { spec }),
+    ...(status && { status }),
+  }
   const cells = serviceTable.cells(service, Date.parse('2026-01-01T00:01:00Z'))
   return Object.fromEntries(serviceTable.columns.map(({ name }, index) => [name, cells[index]]))
 }

@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import type { PersistentVolumeClaim } from '../../../../api/storage/persistent-volume-claim.ts'
 import { problemText } from '../../../../api/problem.ts'
+import type { PersistentVolumeClaim } from '../../../../api/storage/persistent-volume-claim.ts'
 import { kinds } from '../../../assembly/control-plane.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
 import { claimChangeProblems, claimProblems, claimStatusProblems } from './claim-problems.ts'
@@ -115,7 +115,10 @@ test('a claim keeps all of its specification while it is not bound', async (t) =
 
 test('the size of a bound claim is not less than what its volume has, nor as large, once it was larger', async (t) => {
   const sized = (storage: string, has?: string) =>
-    claim({ resources: { requests: { storage } } }, { status: { phase: 'Bound', capacity: has ? { storage: has } : {} } })
+    claim(
+      { resources: { requests: { storage } } },
+      { status: { phase: 'Bound', capacity: has ? { storage: has } : {} } },
+    )
   const changed = (old: string, now: string, has?: string) =>
     claimChangeProblems(sized(old, has), sized(now, has)).map(problemText)
   const below = 'spec.resources.requests.storage: Forbidden: field can not be less than status.capacity'
@@ -140,7 +143,12 @@ test('a status names storage and the resources of vendors', async (t) => {
   const problems = (status: PersistentVolumeClaim['status'] = {}) =>
     claimStatusProblems(claim({}, { status })).map(problemText)
   t.same(problems(), [])
-  const all = ['ControllerResizeInProgress', 'ControllerResizeInfeasible', 'NodeResizeInProgress', 'NodeResizeInfeasible']
+  const all = [
+    'ControllerResizeInProgress',
+    'ControllerResizeInfeasible',
+    'NodeResizeInProgress',
+    'NodeResizeInfeasible',
+  ]
   for (const state of [...all, 'NodeResizePending'])
     t.same(problems({ allocatedResourceStatuses: { storage: state, 'example.com/a': state } }), [])
   t.same(problems({ allocatedResources: { storage: '0', 'example.com/a': '1' } }), [])

@@ -55,7 +55,8 @@ test('the name of a driver of a node is that of a driver', async (t) => {
 
 test('what a driver of a node can attach stays', async (t) => {
   const one: CSINodeDriver = { name: 'd', nodeID: 'n', allocatable: { count: 2 }, topologyKeys: ['zone'] }
-  const changed = (more: Partial<CSINodeDriver>) => causes(() => update('csinodes', node(one), node({ ...one, ...more })))
+  const changed = (more: Partial<CSINodeDriver>) =>
+    causes(() => update('csinodes', node(one), node({ ...one, ...more })))
   t.same(changed({}), [])
   for (const more of [{ allocatable: { count: 3 } }, { topologyKeys: ['zone', 'region'] }])
     t.match(changed(more), [/^CSINodeDriver: Invalid value: .*: field is immutable$/])

@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
 import { problemText } from '../../../../api/problem.ts'
+import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
 import {
   inlineVolumeProblems,
@@ -134,19 +134,25 @@ test('every wrong field of a volume is named', async (t) => {
       ['spec.nodeAffinity.required.nodeSelectorTerms: Required value: must have at least one node selector term'],
     ],
     [{ local: { path: '' }, nodeAffinity: onPi }, ['spec.local.path: Required value']],
-    [{ local: { path: '/a/..' }, nodeAffinity: onPi }, [/^spec.local.path: Invalid value: "\/a\/..": must not contain/]],
+    [
+      { local: { path: '/a/..' }, nodeAffinity: onPi },
+      [/^spec.local.path: Invalid value: "\/a\/..": must not contain/],
+    ],
     [{ csi: { ...csi, driver: '' } }, ['spec.csi.driver: Required value', /^spec.csi.driver: Invalid value: ""/]],
     [{ csi: { ...csi, driver: 'a_b' } }, [/^spec.csi.driver: Invalid value: "a_b"/]],
-    ...secrets.map((name) => [
-      { csi: { ...csi, [name]: { name: 'A', namespace: 'a.b' } } },
-      [new RegExp(`^spec.csi.${name}.name: Invalid value: "A"`), new RegExp(`^spec.csi.${name}.namespace: .*"a.b"`)],
-    ] as const),
+    ...secrets.map(
+      (name) =>
+        [
+          { csi: { ...csi, [name]: { name: 'A', namespace: 'a.b' } } },
+          [
+            new RegExp(`^spec.csi.${name}.name: Invalid value: "A"`),
+            new RegExp(`^spec.csi.${name}.namespace: .*"a.b"`),
+          ],
+        ] as const,
+    ),
     [
       { csi: { ...csi, nodePublishSecretRef: {} } },
-      [
-        'spec.csi.nodePublishSecretRef.name: Required value',
-        'spec.csi.nodePublishSecretRef.namespace: Required value',
-      ],
+      ['spec.csi.nodePublishSecretRef.name: Required value', 'spec.csi.nodePublishSecretRef.namespace: Required value'],
     ],
     [
       { csi, hostPath: { path: '/a' }, local: { path: '/b' }, nodeAffinity: onPi },
@@ -229,7 +235,10 @@ test('a beta label among the nodes of a volume may become the stable one, in its
 test('a secret of a driver changes only where there was none for growth', async (t) => {
   const csi = { driver: 'disk.example.com', volumeHandle: 'h' }
   const of = (more: object) => placedAt({ csi: { ...csi, ...more } })
-  const [one, two] = [{ name: 'one', namespace: 'n' }, { name: 'two', namespace: 'n' }]
+  const [one, two] = [
+    { name: 'one', namespace: 'n' },
+    { name: 'two', namespace: 'n' },
+  ]
   const changed = (old: object, now: object) => persistentVolumeChangeProblems(of(old), of(now)).length
   t.equal(changed({}, { controllerExpandSecretRef: one }), 0)
   t.equal(changed({ controllerExpandSecretRef: one }, { controllerExpandSecretRef: two }), 1)

@@ -50,8 +50,9 @@ test('every wrong field of a class is named', async (t) => {
     'parameters: Too long: may not be more than 262144 bytes',
   ])
   const at = 'allowedTopologies[0].matchLabelExpressions'
-  const topology = (...matchLabelExpressions: readonly { readonly key: string; readonly values: readonly string[] }[]) =>
-    wrong({ allowedTopologies: [{ matchLabelExpressions }] })
+  const topology = (
+    ...matchLabelExpressions: readonly { readonly key: string; readonly values: readonly string[] }[]
+  ) => wrong({ allowedTopologies: [{ matchLabelExpressions }] })
   t.same(topology({ key: 'zone', values: ['a', 'b'] }, { key: 'region', values: ['a'] }), [])
   t.match(topology({ key: '-', values: [] }, { key: '-', values: ['a'] }), [
     `${at}[0].values: Required value`,

@@ -88,7 +88,10 @@ test('the status of an attachment has bounds', async (t) => {
     )
   const [message, size] = ['x'.repeat(1024), 256 * 1024]
   t.same(wrong({}), [])
-  t.same(wrong({ attachError: { message }, detachError: { message }, attachmentMetadata: { a: 'x'.repeat(size - 1) } }), [])
+  t.same(
+    wrong({ attachError: { message }, detachError: { message }, attachmentMetadata: { a: 'x'.repeat(size - 1) } }),
+    [],
+  )
   t.same(wrong({ attachError: { message: `${message}x` }, attachmentMetadata: { ab: 'x'.repeat(size - 1) } }), [
     'status.attachmentMetadata: Too long: may not be more than 262144 bytes',
     'status.attachError.message: Too long: may not be more than 1024 bytes',

@@ -5,7 +5,11 @@ import type { ReplicaSet } from '../../../../api/workloads/replica-set.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
 import { replicaSetStrategy, replicaStatusProblems } from './replica-set.ts'
 
-const set = (spec: Partial<ReplicaSet['spec']> = {}, pod: Partial<PodSpec> = {}, labels = { app: 'web' }): ReplicaSet => ({
+const set = (
+  spec: Partial<ReplicaSet['spec']> = {},
+  pod: Partial<PodSpec> = {},
+  labels = { app: 'web' },
+): ReplicaSet => ({
   apiVersion: 'apps/v1',
   kind: 'ReplicaSet',
   metadata: { name: 'web', namespace: 'default' },
@@ -66,7 +70,13 @@ test('the counts of a status agree with each other', async (t) => {
   t.same(problems({ replicas: 3, readyReplicas: 1, availableReplicas: 2 }), [
     'status.availableReplicas: Invalid value: 2: cannot be greater than readyReplicas',
   ])
-  const negative = problems({ replicas: -1, fullyLabeledReplicas: -1, readyReplicas: -1, availableReplicas: -1, observedGeneration: -1 })
+  const negative = problems({
+    replicas: -1,
+    fullyLabeledReplicas: -1,
+    readyReplicas: -1,
+    availableReplicas: -1,
+    observedGeneration: -1,
+  })
   t.same(
     [...negative].sort(),
     ['availableReplicas', 'fullyLabeledReplicas', 'observedGeneration', 'readyReplicas', 'replicas'].map(

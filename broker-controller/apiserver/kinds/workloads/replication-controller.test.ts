@@ -39,10 +39,15 @@ test('every wrong field of a controller is named', async (t) => {
   t.same(wrong({ selector: { app: 'db' } }), [
     'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`',
   ])
-  t.same(wrong({ template: { ...template, spec: { ...template.spec, restartPolicy: 'OnFailure', activeDeadlineSeconds: 5 } } }), [
-    'spec.template.spec.restartPolicy: Unsupported value: "OnFailure": supported values: "Always"',
-    'spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicationController is not Supported',
-  ])
+  t.same(
+    wrong({
+      template: { ...template, spec: { ...template.spec, restartPolicy: 'OnFailure', activeDeadlineSeconds: 5 } },
+    }),
+    [
+      'spec.template.spec.restartPolicy: Unsupported value: "OnFailure": supported values: "Always"',
+      'spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicationController is not Supported',
+    ],
+  )
 })
 
 test('the selector of a controller may change with its template', async (t) => {

@@ -3,7 +3,10 @@ import type { AnyObject } from '../../../../api/meta.ts'
 import { problemText } from '../../../../api/problem.ts'
 import { scaleView } from './scale.ts'
 
-type Scaled = AnyObject & { readonly spec?: { readonly replicas?: number }; readonly status?: { readonly replicas?: number } }
+type Scaled = AnyObject & {
+  readonly spec?: { readonly replicas?: number }
+  readonly status?: { readonly replicas?: number }
+}
 
 const metadata = {
   ...{ name: 'web', namespace: 'default', uid: 'u', resourceVersion: '7', creationTimestamp: '2026-01-01T00:00:00Z' },
@@ -15,7 +18,12 @@ const workload = (more: Partial<Scaled> = {}): Scaled => ({
   ...more,
 })
 const view = scaleView<Scaled>(() => 'app=web')
-const scale = (spec?: object): AnyObject => ({ apiVersion: 'autoscaling/v1', kind: 'Scale', metadata, ...(spec && { spec }) })
+const scale = (spec?: object): AnyObject => ({
+  apiVersion: 'autoscaling/v1',
+  kind: 'Scale',
+  metadata,
+  ...(spec && { spec }),
+})
 
 test('the Scale of a workload has its replicas, its selector and what identifies it', async (t) => {
   const head = { kind: 'Scale', apiVersion: 'autoscaling/v1' }

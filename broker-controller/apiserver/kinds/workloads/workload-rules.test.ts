@@ -8,8 +8,14 @@ test('an update is rolling, within the limits of its kind, unless its author wan
   t.same(withUpdateDefaults(undefined, limits), rolling(limits))
   t.same(withUpdateDefaults({}, limits), rolling(limits))
   t.same(withUpdateDefaults({ type: '' }, limits), rolling(limits))
-  t.same(withUpdateDefaults({ rollingUpdate: { maxSurge: 0 } }, limits), rolling({ maxUnavailable: '25%', maxSurge: 0 }))
-  t.same(withUpdateDefaults(rolling({ maxUnavailable: 1, maxSurge: 2 }), limits), rolling({ maxUnavailable: 1, maxSurge: 2 }))
+  t.same(
+    withUpdateDefaults({ rollingUpdate: { maxSurge: 0 } }, limits),
+    rolling({ maxUnavailable: '25%', maxSurge: 0 }),
+  )
+  t.same(
+    withUpdateDefaults(rolling({ maxUnavailable: 1, maxSurge: 2 }), limits),
+    rolling({ maxUnavailable: 1, maxSurge: 2 }),
+  )
   t.same(withUpdateDefaults({ type: 'OnDelete' }, limits), { type: 'OnDelete' })
   const odd = { type: 'Recreate', rollingUpdate: { maxSurge: 1 } }
   t.same(withUpdateDefaults(odd, limits), odd, 'what does not belong to the type is refused elsewhere')
@@ -17,9 +23,10 @@ test('an update is rolling, within the limits of its kind, unless its author wan
 
 test('the selector of a workload stays', async (t) => {
   const changed = (old: object | undefined, now: object | undefined) =>
-    selectorChangeProblems({ spec: { ...(old && { selector: old }) } }, { spec: { ...(now && { selector: now }) } }).map(
-      problemText,
-    )
+    selectorChangeProblems(
+      { spec: { ...(old && { selector: old }) } },
+      { spec: { ...(now && { selector: now }) } },
+    ).map(problemText)
   const [web, db] = [{ matchLabels: { app: 'web' } }, { matchLabels: { app: 'db' } }]
   t.same(changed(web, { matchLabels: { app: 'web' } }), [])
   t.same(changed(undefined, undefined), [])
