@@ -99,7 +99,8 @@ test('what is wrong with the options of a write is refused', async (t) => {
 const entry = (manager: string, fieldsV1: object): ManagedFieldsEntry => ({
   ...{ manager, operation: 'Update', apiVersion: 'v1', time: '2025-01-01T00:00:00Z', fieldsType: 'FieldsV1', fieldsV1 },
 })
-const map = (data: { readonly [key: string]: string }, managedFields?: readonly ManagedFieldsEntry[]): AnyObject => ({
+type Settings = { readonly [key: string]: string }
+const map = (data: Settings, managedFields?: readonly ManagedFieldsEntry[]): AnyObject & { readonly data: Settings } => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name: 'web', namespace: 'default', ...(managedFields && { managedFields }) },

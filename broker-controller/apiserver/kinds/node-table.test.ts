@@ -55,7 +55,7 @@ test('a node shows the first address of each type, of either family', async (t) 
     { type: 'InternalIP', address: '2001:db8::11' },
     { type: 'InternalIP', address: '192.0.2.11' },
     { type: 'ExternalIP', address: '198.51.100.11' },
-  ]
+  ] as const
   t.match(row(aNode({ status: { addresses } })), { 'Internal-IP': '2001:db8::11', 'External-IP': '198.51.100.11' })
 })
 

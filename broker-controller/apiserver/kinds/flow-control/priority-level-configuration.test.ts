@@ -50,22 +50,24 @@ test('what the author of a level leaves out has the defaults of Kubernetes', asy
 })
 
 test('the levels that every request can fall back to stay as they are', async (t) => {
-  const named = (name: string) =>
-    standardPriorityLevels.find(({ metadata }) => metadata.name === name) ?? level(undefined)
-  const problems = (one: PriorityLevelConfiguration, spec: PriorityLevelConfiguration['spec']) =>
-    (strategy.validateUpdate?.(one, { ...one, spec }) ?? []).map(problemText)
-  const [exempt, catchAll] = [named('exempt'), named('catch-all')]
-  t.same(problems(exempt, exempt.spec), [])
-  t.same(problems(exempt, { ...exempt.spec, exempt: { nominalConcurrencyShares: 5, lendablePercent: 50 } }), [])
-  t.match(problems(exempt, { type: 'Limited', limited: { limitResponse: { type: 'Reject' } } }), [
+  const problems = (name: string, change: Partial<NonNullable<PriorityLevelConfiguration['spec']>> = {}) => {
+    const one = standardPriorityLevels.find(({ metadata }) => metadata.name === name)
+    if (one === undefined) return [`${name} does not exist`]
+    const spec = { type: '', ...one.spec, ...change }
+    return (strategy.validateUpdate?.(one, { ...one, spec }) ?? []).map(problemText)
+  }
+  const reject = { limitResponse: { type: 'Reject' } }
+  t.same(problems('exempt'), [])
+  t.same(problems('exempt', { exempt: { nominalConcurrencyShares: 5, lendablePercent: 50 } }), [])
+  t.match(problems('exempt', { type: 'Limited', limited: reject, exempt: undefined }), [
     /^spec.type: Invalid value: "Limited": must be 'Exempt' if and only if/,
     /^spec: Invalid value: .*: spec of 'exempt' except the 'spec.exempt' field must equal the fixed value$/,
   ])
-  t.same(problems(catchAll, catchAll.spec), [])
-  t.match(
-    problems(catchAll, { ...catchAll.spec, limited: { ...catchAll.spec?.limited, nominalConcurrencyShares: 6 } }),
-    [/^spec: Invalid value: .*: spec of 'catch-all' must equal the fixed value$/],
-  )
+  t.same(problems('catch-all'), [])
+  t.match(problems('catch-all', { limited: { ...reject, nominalConcurrencyShares: 6 } }), [
+    /^spec: Invalid value: .*: spec of 'catch-all' must equal the fixed value$/,
+  ])
+  t.same(problems('workload-low', { limited: { ...reject, nominalConcurrencyShares: 6 } }), [], 'others may change')
 })
 
 test('the table shows the shares and the queues of a level', async (t) => {

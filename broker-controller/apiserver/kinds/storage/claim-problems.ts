@@ -47,7 +47,7 @@ export function claimChangeProblems(old: PersistentVolumeClaim, now: PersistentV
 }
 
 /** Without what Go reads as an absent field. The class is a pointer there: '' is a class of its own. */
-function defined({ volumeName, ...spec }: PersistentVolumeClaimSpec) {
+function defined({ volumeName, ...spec }: { readonly volumeName?: string; readonly [field: string]: unknown }) {
   const present = Object.entries(spec).filter(([, value]) => value !== undefined)
   return { ...Object.fromEntries(present), ...(volumeName && { volumeName }) }
 }
