@@ -100,7 +100,10 @@ const entry = (manager: string, fieldsV1: object): ManagedFieldsEntry => ({
   ...{ manager, operation: 'Update', apiVersion: 'v1', time: '2025-01-01T00:00:00Z', fieldsType: 'FieldsV1', fieldsV1 },
 })
 type Settings = { readonly [key: string]: string }
-const map = (data: Settings, managedFields?: readonly ManagedFieldsEntry[]): AnyObject & { readonly data: Settings } => ({
+const map = (
+  data: Settings,
+  managedFields?: readonly ManagedFieldsEntry[],
+): AnyObject & { readonly data: Settings } => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name: 'web', namespace: 'default', ...(managedFields && { managedFields }) },
