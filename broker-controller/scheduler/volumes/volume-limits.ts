@@ -14,14 +14,17 @@ type View = Pick<VolumeView, 'claim' | 'volume' | 'storageClass' | 'csi'>
 
 export const limitText = 'node(s) exceed max volume count'
 
-/** undefined: it is not of a CSI driver. One that is still to be made is of the provisioner of its class. */
+/**
+ * undefined: it is not of a CSI driver. A volume that does not exist yet, or does not exist any longer, is of the
+ * provisioner of its class (getCSIDriverInfo in pkg/scheduler/framework/plugins/nodevolumelimits).
+ */
 export function limitedVolume(claim: KnownClaim, view: View): LimitedVolume | undefined {
-  const { volumeName } = claim.spec ?? {}
-  if (!volumeName) {
+  const volume = view.volume(claim.spec?.volumeName ?? '')
+  if (volume === undefined) {
     const driver = view.storageClass(classOfClaim(claim) ?? '')?.provisioner
     return driver === undefined ? undefined : { driver, id: keyText(claim.metadata) }
   }
-  const { csi } = view.volume(volumeName)?.spec ?? {}
+  const { csi } = volume.spec ?? {}
   return csi && { driver: csi.driver, id: csiVolumeName({ driver: csi.driver, handle: csi.volumeHandle }) }
 }
 
