@@ -6,7 +6,6 @@ import { aClusterWithVolumes, onNodes, storedClass, using, type VolumeObjects } 
 import { refusalsOf } from '../../testing/scheduling.ts'
 import { aStoredClaim, aStoredVolume, claimRefTo } from '../../testing/volume-objects.ts'
 import { decide } from '../decision.ts'
-import { podVolumes } from './pod-volumes.ts'
 import type { KnownClaim } from './volume-cache.ts'
 
 const { bindCompleted, selectedNode, boundByController } = volumeAnnotations
@@ -40,24 +39,6 @@ const decided = (objects: VolumeObjects, over: PodOverrides = {}) => {
   }
   return { known, decision: finished(decide({ key: 'default/a-pod', pod }, known, facts)) }
 }
-
-test('nothing is looked up for a pod without claims', async (t) => {
-  const never = () => {
-    throw new Error('looked up')
-  }
-  const view = {
-    claim: never,
-    volume: never,
-    storageClass: never,
-    volumesOfClass: never,
-    isClaimUsed: never,
-    usersOf: never,
-    csi: { roomFor: never, limitOf: never },
-  }
-  const pod = aPod({ spec: { volumes: [{ name: 'tmp', emptyDir: {} }] } })
-  t.equal(finished(podVolumes(pod, view)), undefined)
-  t.throws(() => finished(podVolumes(aPod({ spec: using('data') }), view)), { message: 'looked up' })
-})
 
 test('a pod runs only where all of its bound volumes are', async (t) => {
   const claims = [aStoredClaim('data', boundTo('disk')), aStoredClaim('logs', boundTo('share'))]
