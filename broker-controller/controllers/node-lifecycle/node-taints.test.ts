@@ -1,7 +1,6 @@
 import { test } from 'tap'
 import type { Node, NodeCondition, Taint } from '../../../api/node.ts'
 import { aNode } from '../../../api/testing/builders.ts'
-import { silentNode } from './node-conditions.ts'
 import { withStableLabels } from './node-labels.ts'
 import {
   conditionTaints,
@@ -15,8 +14,6 @@ import {
 const now = '2026-01-02T03:04:05Z'
 const types = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable', 'Ready']
 const statuses = ['True', 'False', 'Unknown'] as const
-const silence = { is: 'silent', text: 'Kubelet stopped posting node status.' } as const
-const broken = { is: 'disconnected', text: 'The connection to the node was lost.' } as const
 const camera: Taint = { key: 'camera', effect: 'NoSchedule' }
 const outOfService: Taint = { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }
 const foreign: readonly Taint[] = [
@@ -95,50 +92,6 @@ test('conditions earn the taints Kubernetes gives them', async (t) => {
       (name) => `node.kubernetes.io/${name}`,
     ),
   )
-})
-
-test('a silent node’s conditions become Unknown once; missing ones are added; others’ conditions stay', async (t) => {
-  const node = aNode({
-    conditions: [
-      { type: 'NetworkUnavailable', status: 'False' },
-      { type: 'Ready', status: 'True', lastHeartbeatTime: '2026-01-01T00:00:00Z' },
-    ],
-  })
-  const silent = silentNode(node, silence, now)
-  t.match(silent?.status?.conditions, [
-    { type: 'NetworkUnavailable', status: 'False' },
-    {
-      type: 'Ready',
-      status: 'Unknown',
-      reason: 'NodeStatusUnknown',
-      lastHeartbeatTime: '2026-01-01T00:00:00Z',
-      lastTransitionTime: now,
-    },
-    {
-      type: 'MemoryPressure',
-      status: 'Unknown',
-      reason: 'NodeStatusNeverUpdated',
-      lastHeartbeatTime: '2026-01-01T00:00:00Z',
-    },
-    { type: 'DiskPressure', reason: 'NodeStatusNeverUpdated', message: 'Kubelet never posted node status.' },
-    { type: 'PIDPressure', reason: 'NodeStatusNeverUpdated' },
-  ])
-  if (silent === undefined) return t.fail('the node must change')
-  t.equal(silentNode(silent, silence, now), undefined)
-  t.same(conditionTaints(silent), ['node.kubernetes.io/unreachable'], 'a silent node loses its pressure taints')
-})
-
-test('a broken connection that became a silence changes its message, and keeps when it began', async (t) => {
-  const lost = silentNode(aNode(), broken, now)
-  if (lost === undefined) return t.fail('the node must change')
-  t.equal(lost.status?.conditions?.at(-1)?.message, 'The connection to the node was lost.')
-  t.equal(silentNode(lost, broken, now), undefined)
-  const silent = silentNode(lost, silence, '2026-01-02T04:00:00Z')
-  t.match(silent?.status?.conditions?.at(-1), {
-    message: 'Kubelet stopped posting node status.',
-    lastTransitionTime: now,
-  })
-  t.equal(silent && silentNode(silent, silence, now), undefined)
 })
 
 test('the beta labels follow the stable ones', async (t) => {

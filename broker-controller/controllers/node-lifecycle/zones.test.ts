@@ -1,7 +1,6 @@
 import { test } from 'tap'
 import { aNode } from '../../../api/testing/builders.ts'
 import { rateLimitedQueue } from './rate-limited-queue.ts'
-import { zoneQueues } from './zone-queues.ts'
 import { evictionRate, noZones, planZones, type ZoneCount, zoneCounts, zoneOf, zoneState } from './zones.ts'
 
 const settings = {
@@ -101,19 +100,6 @@ test('a new rate starts with its token unless the old one’s was spent; rate no
   t.same([fresh.take(9_999_999), fresh.nextMs(6_000)], [undefined, undefined])
   fresh.setRate(0.1, 10_000)
   t.equal(fresh.nextMs(10_000), 20_000, 'after a stop no node is taken at once')
-})
-
-test('a node waits in the queue of its zone only', async (t) => {
-  const queues = zoneQueues(1)
-  queues.add('a', 'x', 0)
-  queues.add('b', 'x', 0)
-  queues.add('c', 'y', 0)
-  t.same(queues.take(0), ['a', 'c'])
-  queues.add('a', 'y', 0)
-  t.same(queues.take(1000), ['b', 'c'])
-  queues.setRate('x', 0, 1000)
-  queues.remove('c')
-  t.same(queues.take(2000), ['a'])
 })
 
 test('nodes are counted by zone and readiness until they are taken out, but for those excluded by label', async (t) => {
