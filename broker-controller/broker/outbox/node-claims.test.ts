@@ -2,7 +2,6 @@ import { test } from 'tap'
 import type { Pod } from '../../../api/pod.ts'
 import { aNode, aPod } from '../../../api/testing/builders.ts'
 import { aStoredClaim, aStoredVolume, claimRefTo } from '../../testing/volume-objects.ts'
-import { claimUsersIndex } from './claim-users.ts'
 import { type NodeClaimSources, nodeClaims } from './node-claims.ts'
 
 const node = aNode({ name: 'pi-1', labels: { 'kubernetes.io/hostname': 'pi-1' } })
@@ -112,22 +111,4 @@ test('a claim for one pod is for the pod that has begun, or the oldest, wherever
   t.equal(holder(old, begun), 'young')
   t.equal(holder({ ...old, status: { phase: 'Succeeded' } }, young), 'young')
   t.equal(sent({ podsUsing: () => [old] })[0]?.pod, undefined, 'other claims have no holder')
-})
-
-test('a change of a pod concerns other nodes only by a claim for one pod', async (t) => {
-  const index = claimUsersIndex((key) => key === 'default/single')
-  const { update } = index
-  const [a, b] = [uses('single', { uid: 'a' }), uses('single', { uid: 'b', nodeName: 'pi-2' })]
-  t.same(update(a, undefined), ['pi-1'])
-  t.same(update(b, undefined), ['pi-1', 'pi-2'])
-  t.same(update(undefined, a), ['pi-2'])
-  const shared = uses('shared', { uid: 'c' })
-  t.same(update(shared, undefined), [])
-  t.same(index.nodesUsing('default/shared'), ['pi-1'])
-  const moved = aNode({ name: 'pi-1', labels: { zone: 'a' } })
-  t.equal(index.mayMove('pi-1', node, moved), true)
-  t.equal(index.mayMove('pi-1', node, node), false)
-  update(undefined, shared)
-  t.equal(index.mayMove('pi-1', node, moved), false, 'no pod of it uses claims')
-  t.same(index.nodesUsing('default/shared'), [])
 })

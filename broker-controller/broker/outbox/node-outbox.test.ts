@@ -9,7 +9,6 @@ import { memoryStore } from '../../store/memory-store.ts'
 import type { StoreOrigin } from '../../store/store.ts'
 import { aStoredClaim, aStoredVolume } from '../../testing/volume-objects.ts'
 import type { Broker } from '../broker.ts'
-import { desiredPods, hasSamePods, projectPod } from './desired-pods.ts'
 import { nodeOutbox } from './node-outbox.ts'
 
 test('a node receives all its pods, and no pods of other nodes', async (t) => {
@@ -93,17 +92,6 @@ test('a node with many large pods receives its changes no faster than a megabyte
     [40, 55],
     'and then one message has all changes',
   )
-})
-
-test('of the pods of a node only those that changed are looked at', async (t) => {
-  const [same, other] = [aPod({ name: 'a', uid: 'u1' }), aPod({ name: 'b', uid: 'u2' })]
-  const first = desiredPods([same, other], new Map())
-  const restarted = { ...other, status: { phase: 'Running' } } as const
-  const second = desiredPods([same, restarted], first)
-  t.equal(second.get('u1'), first.get('u1'))
-  t.equal(second.get('u2')?.source, restarted)
-  t.equal(second.get('u2')?.pod, first.get('u2')?.pod)
-  t.ok(hasSamePods(second, first))
 })
 
 test('changes that come together are published together', async (t) => {
@@ -333,15 +321,6 @@ test('a controller that stops publishes this last', async (t) => {
   t.match(published.at(-1), { topic: 'bramble/v1/controller', body: { state: 'lost', epoch: 'epoch-1' } })
 })
 
-test('a node receives the terminal phase of a pod, and no other status', async (t) => {
-  const running = aPod({ phase: 'Running', status: { podIP: '10.0.0.1' } })
-  t.equal(projectPod(running).status, undefined)
-  const failed = aPod({ phase: 'Failed', status: { reason: 'Evicted', message: 'because', podIP: '10.0.0.1' } })
-  t.same(projectPod(failed).status, { phase: 'Failed', reason: 'Evicted', message: 'because' })
-  const { metadata } = projectPod(aPod({ metadata: { managedFields: [], finalizers: ['a/b'], generation: 3 } }))
-  t.same(Object.keys(metadata), ['name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp'])
-})
-
 type PublishOptions = NonNullable<Parameters<Broker['publish']>[2]>
 
 async function outbox(t: Test, ...nodes: readonly string[]) {
@@ -416,16 +395,6 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
     },
   }
 }
-
-test('a node receives the conditions of a pod’s readiness gates, and nothing else of its status', async (t) => {
-  const conditions = [
-    { type: 'example.com/a', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' },
-    { type: 'Ready', status: 'False' },
-  ] as const
-  const gated = aPod({ spec: { readinessGates: [{ conditionType: 'example.com/a' }] }, status: { conditions } })
-  t.same(projectPod(gated).status, { conditions: [{ type: 'example.com/a', status: 'True' }] })
-  t.equal(projectPod(aPod({ status: { conditions } })).status, undefined)
-})
 
 /** Node pi-1 with a pod that mounts 5 MB of ConfigMaps and a Secret; its agent reads references and holds what it has received. */
 async function withLargeContents(t: Test, annotations: { readonly [name: string]: string } = {}) {
