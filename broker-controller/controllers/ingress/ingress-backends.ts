@@ -45,8 +45,11 @@ export function proxyBackend(
   if (clusterIP.startsWith('[') && !ipv6) {
     return refused(`Service ${key} has only an IPv6 ClusterIP`, 'name one with IPv4 among its ipFamilies')
   }
-  const found = (spec.ports ?? []).find((one) => (port.name ? one.name === port.name : one.port === port.number))
-  if (found === undefined || !isTCP(found) || !isPort(found.port)) {
+  // A Service may have one number for TCP and for UDP, as HTTP/3 does.
+  const found = (spec.ports ?? [])
+    .filter(isTCP)
+    .find((one) => (port.name ? one.name === port.name : one.port === port.number))
+  if (found === undefined || !isPort(found.port)) {
     const named = port.name ? JSON.stringify(port.name.slice(0, 63)) : port.number
     return refused(`Service ${key} has no TCP port ${named}`, 'name one of its ports')
   }
