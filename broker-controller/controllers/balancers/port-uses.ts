@@ -37,7 +37,9 @@ export function hostPortUses(): HostPorts {
 
 function hostPortsOf({ spec, status }: Pod): readonly BalancedPortKey[] {
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return []
-  return [...spec.containers, ...(spec.initContainers ?? [])].flatMap(({ ports = [] }) =>
+  // An init container that ends has none: its node publishes those of containers that run as long as the pod.
+  const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always')
+  return [...spec.containers, ...sidecars].flatMap(({ ports = [] }) =>
     ports.flatMap(({ hostPort, protocol }) => (hostPort ? [portKey(protocol, hostPort)] : [])),
   )
 }
