@@ -12,8 +12,8 @@ const leftBy = 5
 
 /** The highest level that is reached; 0: none. `before`: the one that was recorded last. */
 export function fillLevel(kind: keyof typeof levels, percent: number, before: number): number {
-  const reached = levels[kind].filter((level) => percent >= level).at(-1) ?? 0
-  return reached < before && percent >= before - leftBy ? before : reached
+  const isReached = (level: number) => percent >= (level <= before ? level - leftBy : level)
+  return levels[kind].filter(isReached).at(-1) ?? 0
 }
 
 export function volumePercent(usedBytes: number, capacity: string): number {

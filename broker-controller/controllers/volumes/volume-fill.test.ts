@@ -4,18 +4,9 @@ import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import { aNode } from '../../../api/testing/builders.ts'
 import { aStoredVolume, claimRefTo } from '../../testing/volume-objects.ts'
 import { volumeWorld } from '../../testing/volume-world.ts'
-import { fillLevel, volumePercent } from './fill-level.ts'
 
 const [pool, other] = ['1', '2'].map((digit) => `${digit.repeat(8)}-1111-4111-8111-111111111111`)
 const gibibyte = 2 ** 30
-
-test('a level is left when five percent are free again, so that it is not recorded at each change', async (t) => {
-  const volume = (percent: number, before: number) => fillLevel('volume', percent, before)
-  t.same([volume(79, 0), volume(80, 0), volume(96, 80), volume(130, 95)], [0, 80, 95, 100])
-  t.same([volume(78, 80), volume(74, 80), volume(91, 95), volume(89, 95)], [80, 0, 95, 80])
-  t.same([fillLevel('pool', 84, 0), fillLevel('pool', 90, 85)], [80, 90])
-  t.same([volumePercent(gibibyte, '2Gi'), volumePercent(1, '0'), volumePercent(900, '1k')], [50, 0, 90])
-})
 
 async function aWorld(t: Parameters<typeof volumeWorld>[0]) {
   const world = volumeWorld(t)
