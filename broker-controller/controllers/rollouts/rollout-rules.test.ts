@@ -1,5 +1,4 @@
 import { test } from 'tap'
-import { penaltyUntilMs } from './rollout-facts.ts'
 import { readRolloutRules, usualRules } from './rollout-rules.ts'
 
 test('the usual rules can be read', async (t) => {
@@ -36,9 +35,4 @@ for (const [why, rules] of Object.entries(refused)) {
 test('what is not a set of rules is refused with the fields that are wrong', async (t) => {
   t.match(readRolloutRules({ ...usualRules, rings: 'all' }), /^rings: /)
   t.type(readRolloutRules(undefined), 'string')
-})
-
-test('the penalty grows with each release that a node took back, to a week', async (t) => {
-  const until = (failures: number) => penaltyUntilMs({ failures, failedMs: 1000 }, usualRules)
-  t.same([0, 1, 2, 9].map(until), [0, 86_401_000, 172_801_000, 604_801_000])
 })
