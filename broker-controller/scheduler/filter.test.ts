@@ -6,7 +6,6 @@ import type { StoredObject } from '../store/store.ts'
 import { aCluster, inZone, requires, spreads } from '../testing/scheduling.ts'
 import { countedReasons, refusal, roundFor, unavailable } from './filter.ts'
 import { type NodeInfo, nodeInfo } from './node-usage.ts'
-import { placePod } from './placement.ts'
 import { podNeeds } from './pod-needs.ts'
 
 function aNodeInfo(over: NodeOverrides = {}, ...pods: readonly StoredObject<'pods'>[]): NodeInfo {
@@ -62,15 +61,6 @@ test('requests are held against what is allocatable and not yet requested', asyn
   )
   const zero = aPod({ requests: { cpu: '0', 'example.com/camera': '0' } })
   t.same(refusals(zero, aNodeInfo({}, aPod({ requests: { cpu: '9' } }))), [], 'nor does a request of zero need room')
-})
-
-test('the most of init steps and the sum of containers counts, sidecars with both', async (t) => {
-  const asking = (cpu: string) => ({ name: `c${cpu}`, resources: { requests: { cpu } } })
-  const pod = aPod({
-    containers: [asking('500m'), asking('500m')],
-    spec: { initContainers: [{ ...asking('1'), restartPolicy: 'Always' }, asking('3')], overhead: { cpu: '10m' } },
-  })
-  t.equal(podNeeds(pod).requests.get('cpu'), 4010)
 })
 
 test('a node holds at most so many pods', async (t) => {
@@ -150,32 +140,6 @@ test('the sentence counts the nodes by reason, in order', async (t) => {
     unavailable(3, countedReasons(refused)),
     '0/3 nodes are available: 1 Too many pods, 1 node(s) were unschedulable, 2 Insufficient cpu.',
   )
-})
-
-test('a pod that asks for nodes by name is tried on these alone', async (t) => {
-  const named = (name: string) => ({ key: 'metadata.name', operator: 'In', values: [name] })
-  const asking = (...terms: readonly (readonly string[])[]) =>
-    aPod({ spec: requiringNodes(...terms.map((names) => ({ matchFields: names.map(named) }))) })
-  const known = aCluster([{ name: 'a', unschedulable: true }, { name: 'b' }, { name: 'c' }])
-  const place = (pod: Pod) => {
-    const placement = finished(placePod(pod, known, 0, () => 0))
-    return placement.found ? placement.nodeName : placement.message
-  }
-  t.equal(place(asking(['c'])), 'c')
-  t.equal(place(asking(['a'], ['b'])), 'b')
-  t.equal(
-    place(asking(['a'])),
-    "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) [NodeAffinity].",
-  )
-  t.equal(place(asking(['a', 'b'])), '0/3 nodes are available: pod affinity terms conflict.')
-})
-
-test('pods that ask for the same share one record of it, and others do not', async (t) => {
-  const [one, other] = [aPod({ name: 'a', requests: { cpu: '1' } }), aPod({ name: 'b', requests: { cpu: '1000m' } })]
-  t.equal(podNeeds(one).requests, podNeeds(other).requests)
-  const more = podNeeds(aPod({ name: 'c', requests: { cpu: '2' } }))
-  t.not(more.requests, podNeeds(one).requests)
-  t.same([...more.requests], [['cpu', 2000]])
 })
 
 test('each refusal names its plugin, and whether evicting pods from the node could help', async (t) => {

@@ -81,10 +81,9 @@ function total(spec: PodSpec, least: PodAmounts): PodAmounts {
   /** At the most, up to each step. */
   const most = new Map<string, number>()
   for (const container of spec.initContainers ?? []) {
-    const isSidecar = container.restartPolicy === 'Always'
     for (const [name, amount] of requestsOf(container, least)) {
       const present = (sidecars.get(name) ?? 0) + amount
-      if (isSidecar) sidecars.set(name, present)
+      if (isSidecar(container)) sidecars.set(name, present)
       raise(most, name, present)
     }
   }
@@ -108,8 +107,10 @@ function raise(most: Map<string, number>, name: string, amount: number): void {
   most.set(name, Math.max(most.get(name) ?? 0, amount))
 }
 
+/** Those of containers and sidecars, which its node publishes (GetHostPorts in pkg/scheduler/util/utils.go). */
 function hostPorts(spec: PodSpec): readonly HostPort[] {
-  return spec.containers
+  const sidecars = (spec.initContainers ?? []).filter(isSidecar)
+  return [...sidecars, ...spec.containers]
     .flatMap(({ ports = [] }) => ports)
     .map(({ protocol, hostIP, hostPort, containerPort }) => ({
       protocol: protocol ?? 'TCP',
@@ -117,4 +118,8 @@ function hostPorts(spec: PodSpec): readonly HostPort[] {
       port: hostPort ?? (spec.hostNetwork === true ? containerPort : 0),
     }))
     .filter(({ port }) => port > 0)
+}
+
+function isSidecar({ restartPolicy }: Container): boolean {
+  return restartPolicy === 'Always'
 }

@@ -4,9 +4,7 @@ import { aNode, aPod, type NodeOverrides, type PodOverrides } from '../../api/te
 import { finished } from '../../daemon/watchdog/steps.ts'
 import { cluster } from './cluster.ts'
 import { imageLocality } from './image-locality.ts'
-import { nodeCounts } from './node-counts.ts'
-import { type NodeInfo, nodeInfo } from './node-usage.ts'
-import { nodesToFind, placePod } from './placement.ts'
+import { placePod } from './placement.ts'
 import { podNeeds } from './pod-needs.ts'
 import { balancedAllocation, bestNode, leastAllocated } from './score.ts'
 
@@ -44,36 +42,6 @@ test('what stays free and how even it is, in figures', async (t) => {
   t.equal(balancedAllocation(needs, usage), 87, '1 - |0.5 - 0.75| / 2')
 })
 
-test('equal amounts are held once, and host ports belong to their pod', async (t) => {
-  const asking = (cpu: string, hostPort?: number) => {
-    const pod = aPod({ requests: { cpu } })
-    const containers = pod.spec.containers.map((one) => ({
-      ...one,
-      ...(hostPort !== undefined && { ports: [{ containerPort: 80, hostPort }] }),
-    }))
-    return podNeeds({ ...pod, spec: { ...pod.spec, containers } })
-  }
-  t.equal(asking('1'), asking('1000m'))
-  t.not(asking('1'), asking('2'))
-  t.match([asking('1'), asking('2')], [{ ports: [] }, { ports: [] }])
-  t.match([asking('1', 80), asking('1', 81)], [{ ports: [{ port: 80 }] }, { ports: [{ port: 81 }] }])
-  const known = cluster()
-  for (const name of ['a', 'b']) known.putNode(aNode({ name, allocatable: { cpu: '4', memory: '4Gi' } }))
-  known.putNode(aNode({ name: 'c', allocatable: { cpu: '8', memory: '4Gi' } }))
-  t.equal(known.node('a')?.allocatable, known.node('b')?.allocatable)
-  t.same(
-    [known.node('a'), known.node('c')].map((node) => node?.allocatable.get('cpu')),
-    [4000, 8000],
-  )
-})
-
-test('a node whose resource has the text of two as its name takes nothing from the others', async (t) => {
-  const known = cluster()
-  known.putNode(aNode({ name: 'a', allocatable: { 'cpu=4000,memory': '5Gi' } }))
-  known.putNode(aNode({ name: 'b', allocatable: { cpu: '4', memory: '5Gi' } }))
-  t.equal(known.node('b')?.allocatable.get('cpu'), 4000)
-})
-
 test('PreferNoSchedule keeps away those who have a choice', async (t) => {
   const tainted: NodeOverrides = { name: 'a', taints: [{ key: 'slow', effect: 'PreferNoSchedule' }] }
   t.equal(choice(aPod(), [tainted, { name: 'b' }]), 'b')
@@ -106,49 +74,6 @@ test('an image that is there already draws, the more the more nodes have it', as
   t.equal(known.carriers('app:latest'), 0)
 })
 
-test('a node that lists an image under one name twice counts once', async (t) => {
-  const images = [
-    { names: ['app:latest', 'app:latest'], sizeBytes: 1 },
-    { names: ['app:latest'], sizeBytes: 2 },
-  ]
-  const known = cluster()
-  known.putNode(aNode({ name: 'a', status: { ...aNode().status, images } }))
-  t.equal(known.carriers('app:latest'), 1)
-  known.putNode(aNode({ name: 'b', status: { ...aNode().status, images } }))
-  t.equal(known.carriers('app:latest'), 2, 'also of a node that came after the count')
-  known.deleteNode('b')
-  known.putNode(aNode({ name: 'a' }))
-  t.equal(known.carriers('app:latest'), 0)
-})
-
-test('images are counted that no node had at first, and more than are counted at one time', async (t) => {
-  const named = (...names: readonly string[]) => ({ ...aNode().status, images: [{ names, sizeBytes: 1 }] })
-  const known = cluster()
-  known.putNode(aNode({ name: 'a' }))
-  t.equal(known.carriers('app:1'), 0)
-  known.putNode(aNode({ name: 'a', status: named('app:1', 'app:2') }))
-  t.equal(known.carriers('app:1'), 1)
-  const others = Array.from({ length: 2000 }, (_, other) => known.carriers(`other:${other}`))
-  t.ok(others.every((count) => count === 0))
-  known.putNode(aNode({ name: 'b', status: named('app:2') }))
-  t.same([known.carriers('app:1'), known.carriers('app:2')], [1, 2])
-})
-
-test('all images of a pod are counted in one walk over the nodes, however many they are', async (t) => {
-  const names = Array.from({ length: 1500 }, (_, index) => `app:${index}`)
-  let walks = 0
-  class Nodes extends Map<string, NodeInfo> {
-    override values() {
-      walks += 1
-      return super.values()
-    }
-  }
-  const status = { ...aNode().status, images: [{ names: ['app:7', 'app:7'], sizeBytes: 1 }, { names: ['app:7'] }] }
-  const counts = nodeCounts(new Nodes([['a', nodeInfo(aNode({ name: 'a', status }))]]))
-  finished(counts.prepareCarriers(names))
-  t.same([counts.carriers('app:7'), counts.carriers('app:1499'), walks], [1, 0, 1])
-})
-
 test('pods of one owner, or with the same labels, go to different machines, then to different zones', async (t) => {
   const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs-1', controller: true }
   const ours = { metadata: { name: 'w', ownerReferences: [owner] } }
@@ -165,33 +90,8 @@ test('pods of one owner, or with the same labels, go to different machines, then
   t.equal(choice(aPod({ labels }), zoned, [{ nodeName: 'a', labels }, { nodeName: 'c' }]), 'c')
 })
 
-test('a large fleet is sampled, a small one is not', async (t) => {
-  t.same([1, 100, 101, 1000, 5000, 10_000].map(nodesToFind), [1, 100, 100, 420, 500, 500])
-})
-
 test('without a node there is nothing to choose', async (t) => {
   t.throws(() => finished(bestNode(aPod(), [], cluster(), () => 0)), RangeError)
-})
-
-test('counts stay right when nodes come late, move to another zone, and go', async (t) => {
-  const known = cluster()
-  const labels = { app: 'web' }
-  const zone = 'topology.kubernetes.io/zone'
-  const inZone = (name: string) => aNode({ name: 'a', labels: { [zone]: name } })
-  const zones = () => [...known.podClasses.in('default')].flatMap((podClass) => [...podClass.domains(zone)])
-  known.place('x', aPod({ labels, requests: { cpu: '1' } }), 'a')
-  t.same(zones(), [])
-  known.putNode(inZone('1'))
-  t.same([zones(), [...known.domains(zone)]], [[['1', 1]], [['1', 1]]])
-  known.putNode(inZone('2'))
-  t.same([zones(), [...known.domains(zone)]], [[['2', 1]], [['2', 1]]])
-  t.equal(known.node('a')?.requested('cpu'), 1000)
-  known.deleteNode('a')
-  t.same([zones(), [...known.domains(zone)]], [[], []])
-  known.putNode(aNode({ name: 'a' }))
-  t.equal(known.node('a')?.requested('cpu'), 1000)
-  known.remove('x')
-  t.same([known.node('a')?.requested('cpu'), known.node('a')?.podCount], [0, 0])
 })
 
 /** What a pod that asks for `pod` would find on a node with `allocatable`, on which a pod with `taken` runs. */
