@@ -3,12 +3,10 @@ import type { PodSpec } from '../../api/pod.ts'
 import type { PodOverrides } from '../../api/testing/builders.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import { metricsRegistry } from '../../daemon/metrics-registry.ts'
-import { finished, type Steps } from '../../daemon/watchdog/steps.ts'
 import { fakeHold } from '../testing/fake-hold.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
 import { dice, prefers, requires, spreads } from '../testing/scheduling.ts'
 import { scheduler } from './scheduler.ts'
-import { schedulingQueue } from './scheduling-queue.ts'
 
 function opened(t: Test): Fleet {
   const world = fleet(t)
@@ -310,35 +308,6 @@ test('a restarted scheduler reckons with what is bound', async (t) => {
   t.teardown(world.start(scheduler({ ...world, random: () => 0 })))
   await pending(world, { name: 'web', requests: { cpu: '1' } })
   t.same(await bound(world, 'web'), [undefined])
-})
-
-const answering = (mayFit: boolean) =>
-  function* (): Steps<boolean> {
-    yield
-    return mayFit
-  }
-
-test('the queue: back-off grows from 1 s to 10 s, a change shortens the wait to it, five minutes are the longest', async (t) => {
-  const queue = schedulingQueue()
-  queue.add('a', aPod())
-  t.equal(queue.next(0)?.key, 'a')
-  queue.failed('a', new Set(), 0)
-  t.equal(queue.nextMs(), 300_000)
-  finished(queue.wake(answering(false), 100))
-  t.equal(queue.nextMs(), 300_000)
-  finished(queue.wake(answering(true), 100))
-  t.equal(queue.nextMs(), 1_000)
-  t.equal(queue.next(999), undefined)
-  const waits: number[] = []
-  for (let now = 1_000, i = 0; i < 6; i++) {
-    t.equal(queue.next(now)?.key, 'a')
-    queue.retry('a', now)
-    waits.push((queue.nextMs() ?? 0) - now)
-    now = queue.nextMs() ?? 0
-  }
-  t.same(waits, [2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
-  queue.remove('a')
-  t.same([queue.size, queue.nextMs()], [0, undefined])
 })
 
 test('a fleet of five hundred: a thousand pods find their place, evenly', async (t) => {
