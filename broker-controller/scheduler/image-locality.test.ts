@@ -13,7 +13,7 @@ function scored(pod: readonly string[], images: { readonly [name: string]: numbe
   return imageLocality(aPod({ containers }), (image) => (image in images ? carriers : 0), 10)(node)
 }
 
-test('a node is preferred by the size of the images that it has, between 23 MiB and 1000 MiB for each container', async (t) => {
+test('a node is preferred by the size of its images, from 23 MiB to 1000 MiB for each container', async (t) => {
   const cases: readonly (readonly [title: string, score: number, ...Parameters<typeof scored>])[] = [
     ['no image', 0, ['app:1'], {}],
     ['another tag', 0, ['app:1'], { 'app:2': 500 }],

@@ -1,11 +1,16 @@
 import { test } from 'tap'
+import type { Labels } from '../../api/selectors.ts'
 import { aPod, type PodOverrides } from '../../api/testing/builders.ts'
 import { prefers, requires } from '../testing/scheduling.ts'
 import { groupOf, type PodClass, podClasses } from './pod-classes.ts'
 
 const zone = 'topology.kubernetes.io/zone'
 const zoneOf: Readonly<Record<string, string>> = { a: 'attic', b: 'attic', c: 'cellar' }
-const opened = () => podClasses((node) => (zoneOf[node] === undefined ? {} : { [zone]: zoneOf[node] }))
+const opened = () =>
+  podClasses((node): Labels => {
+    const place = zoneOf[node]
+    return place === undefined ? {} : { [zone]: place }
+  })
 const web: PodOverrides = { labels: { app: 'web', tier: 'front' } }
 const owner = (uid: string, controller = true) => ({
   ...{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid, controller },

@@ -62,7 +62,7 @@ test('addresses of nodes and of other load balancers are refused, whatever is sh
   )
 })
 
-test('an address that is withdrawn from a Service is shared with it until then, and given to no further one', async (t) => {
+test('an address that is withdrawn from a Service stays shared, and is given to no further one', async (t) => {
   const leaving = { ...tcp, ips: [ip] }
   const holders = addressHolders([], [leaving])
   const udp = sharer('shop/udp', ['UDP/53'], dns)

@@ -10,7 +10,10 @@ const three = ['pi-1', 'pi-2', 'pi-3'].map((name) => node(name))
 const dual = three.map((one) => ({ ...one, ipv6: `2001:db8::${one.name.slice(3)}` }))
 
 const held = (ip: string, given: Partial<HeldAddresses> = {}): HeldAddresses => ({
-  ...{ key: `shop/${ip}`, policy: 'Cluster', endpointNodes: new Set(), ips: [ip] },
+  key: `shop/${ip}`,
+  policy: 'Cluster',
+  endpointNodes: new Set(),
+  ips: [ip],
   ...given,
 })
 function chosen(nodes: readonly BalancerNode[], ...addresses: readonly HeldAddresses[]) {
@@ -37,7 +40,7 @@ test('a node keeps an address as long as it can, and gives it up only to one tha
   for (const [title, nodes, one, expected] of cases) t.same(chosen(nodes, one), [expected], title)
 })
 
-test('with the policy Local the node has an endpoint, as long as there is one on a node that can have it', async (t) => {
+test('with the policy Local the node has an endpoint, where a node that can have it does', async (t) => {
   const local = (endpoints: readonly string[], before?: string) =>
     held('192.0.2.240', { policy: 'Local', endpointNodes: new Set(endpoints), ...(before && { node: before }) })
   t.same(chosen(three, local(['pi-3'], 'pi-1')), ['pi-3'])
@@ -83,7 +86,9 @@ test('addresses of both families have one node; that of IPv4 decides where none 
     held('2001:db8::240', { ips: ['2001:db8::240', '192.0.2.240'], ...(before && { node: before }) })
   const [first, second, third] = three
   const [withIPv6] = dual
-  if (first === undefined || second === undefined || third === undefined || withIPv6 === undefined) throw new Error()
+  if (first === undefined || second === undefined || third === undefined || withIPv6 === undefined) {
+    throw new Error('no nodes')
+  }
   t.same(chosen([withIPv6, second, third], both('pi-2')), ['pi-1'], 'one has both')
   t.same(chosen(dual, both('pi-2')), ['pi-2'])
   t.same(chosen(three, both('pi-2')), ['pi-2'], 'none has IPv6')

@@ -4,7 +4,8 @@ import { aNode, type NodeOverrides } from '../../../api/testing/builders.ts'
 import { type BalancerNode, balancerNode, nodesOnLink, usualLink } from './balancer-nodes.ts'
 
 const ranges = { podCIDRs: ['10.42.1.0/24', '2001:db8:42:1::/64'] }
-const internal = (...addresses: readonly string[]) => addresses.map((address) => ({ type: 'InternalIP', address }))
+const internal = (...addresses: readonly string[]) =>
+  addresses.map((address) => ({ type: 'InternalIP' as const, address }))
 
 /** Node pi-01 with a range of each family. */
 function of({ status, ...over }: NodeOverrides, withIPv6 = true): BalancerNode | undefined {
@@ -12,13 +13,13 @@ function of({ status, ...over }: NodeOverrides, withIPv6 = true): BalancerNode |
 }
 
 test('a node has its first address of each family', async (t) => {
-  const hostname = { type: 'Hostname', address: 'pi-01' }
+  const hostname = { type: 'Hostname', address: 'pi-01' } as const
   const addresses = [hostname, ...internal('2001:DB8:0::11', '192.0.2.11', '2001:db8::12', '192.0.2.12')]
   t.same(of({ status: { addresses } }), {
     ...{ name: 'pi-01', address: '192.0.2.11', ipv6: '2001:db8::11', segment: '192.0.2.0/24' },
     ...{ isReady: true, isExcluded: false },
   })
-  const external = { type: 'ExternalIP', address: '198.51.100.1' }
+  const external = { type: 'ExternalIP', address: '198.51.100.1' } as const
   t.equal(of({ status: { addresses: [external, ...internal('2001:db8::11')] } }), undefined, 'none of IPv4')
   t.equal(of({ status: { addresses: [] } }), undefined)
 })

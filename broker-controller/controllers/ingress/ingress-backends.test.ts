@@ -6,7 +6,10 @@ import { type BackendPlace, backendText, proxyBackend, type ServiceLookup } from
 import type { IngressOptions } from './ingress-options.ts'
 
 const options: IngressOptions = {
-  ...{ redirect: false, timeoutSeconds: undefined, maxBodyBytes: undefined, protocol: 'http' },
+  redirect: false,
+  timeoutSeconds: undefined,
+  maxBodyBytes: undefined,
+  protocol: 'http',
 }
 const place: BackendPlace = { namespace: 'default', options, place: 'spec.defaultBackend', ipv6: false }
 const holding =

@@ -90,7 +90,8 @@ test('the first Ingress that names a host keeps it; one with an equal certificat
   const tls = (secretName: string) => ({ hosts: ['a.example.com'], secretName })
   add('old', tls('a'))
   t.same(add('young', tls('b'), { hosts: ['b.example.com'], secretName: 'b' }), [
-    'CertificateConflict: Host a.example.com has the certificate of Ingress default/old, which is older: change or delete one of them',
+    'CertificateConflict: Host a.example.com has the certificate of Ingress default/old, which is older: ' +
+      'change or delete one of them',
   ])
   t.same(add('same', tls('same')), [])
   t.same([hosts(), files()], [{ 'a.example.com': 'a.pem', 'b.example.com': 'b.pem' }, ['a.pem', 'b.pem']])

@@ -12,7 +12,8 @@ const added = (over: Partial<ProxyTextSettings>, otherwise?: string) => {
 test('a setting changes its own lines alone', async (t) => {
   const tls = 'ssl crt-list /etc/bramble-ingress/certificates.list alpn h2,http/1.1'
   const redirect = (port: string) =>
-    `  http-request redirect code 308 location https://%[var(txn.host)]${port}%[pathq] if !{ ssl_fc } { var(txn.route),field(2,|) -m str r }`
+    `  http-request redirect code 308 location https://%[var(txn.host)]${port}%[pathq] ` +
+    'if !{ ssl_fc } { var(txn.route),field(2,|) -m str r }'
   t.ok(lines().includes(redirect('')), 'a redirect names no port that is usual')
   t.ok(lines().includes(`  bind :8443 ${tls} strict-sni`), 'without a certificate for them other hosts are refused')
   t.same(added({ httpsPort: 8443 }), [redirect(':8443')])
@@ -27,12 +28,11 @@ test('a setting changes its own lines alone', async (t) => {
   ])
 })
 
-test('a route is looked up for the host, its wildcard and all hosts, each by the whole path before its beginning', async (t) => {
+const routeStep = /route\) (\S+),map_(\w+)\(\/etc\/bramble-ingress\/(\w+)\.map\) if !\{ var\(txn\.route\) -m found \}$/
+
+test('a route is looked up by host, wildcard and for all hosts, the whole path before its beginning', async (t) => {
   const steps = lines().flatMap((line) => {
-    const [, key, match, table] =
-      /set-var\(txn\.route\) (\S+),map_(\w+)\(\/etc\/bramble-ingress\/(\w+)\.map\) if !\{ var\(txn\.route\) -m found \}$/.exec(
-        line,
-      ) ?? []
+    const [, key, match, table] = routeStep.exec(line) ?? []
     return key === undefined ? [] : [`${table} ${match} ${key.replaceAll('txn.', '')}`]
   })
   t.same(steps, [

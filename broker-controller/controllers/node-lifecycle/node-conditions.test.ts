@@ -59,14 +59,14 @@ test('a node is described by its silence, or by the goodbye that it sent before'
   t.equal(silenceText('disconnected', silent), 'The connection to the node was lost.')
   t.equal(silenceText('away', silent), 'The connection to the node was lost.')
   const expectedBack = { ms: 120_000, time: '2026-01-02T03:06:05Z' }
-  const left = { absence: { reason: 'reboot', announcedAt: now, expectedBack } }
+  const left = { absence: { reason: 'reboot', goodbye: undefined, expectedBack } }
   const texts = (['late', 'disconnected', 'away'] as const).map((one) => silenceText(one, left))
   t.equal(new Set(texts).size, 1)
   t.match(texts[0], /reboot.*2026-01-02T03:06:05Z/)
   t.equal(silenceText('silent', left), 'Kubelet stopped posting node status.', 'it has not come back in time')
 })
 
-test('a node that never reported gets all four conditions, with the age of its object as their heartbeat', async (t) => {
+test('a node that never reported gets all four conditions, as old as its object', async (t) => {
   const silent = silentNode(aNode({ conditions: [] }), silence, now)
   const fresh = (type: string) => ({
     ...{ type, status: 'Unknown', reason: 'NodeStatusNeverUpdated', message: 'Kubelet never posted node status.' },

@@ -26,7 +26,7 @@ function halfLost() {
   return links
 }
 
-test('nodes that were lost with half of their link are named once, and keep their pods until its time is up', async (t) => {
+test('nodes that were lost with half of their link are named once, and keep their pods for a time', async (t) => {
   const links = halfLost()
   t.equal(links.suspicionOf('a', 1_000), undefined, 'it is not judged yet')
   t.same(links.judge(1_000), ['a', 'b'])

@@ -56,6 +56,8 @@ test('the Event of a pool names the claims with the largest volumes', async (t) 
   ]
   t.same(poolFillEvent(pool, 85, largest), {
     ...head,
-    message: `The pool card is 85 % full. The largest volumes are those of default/db (12.3 GiB), media/films (0.5 GiB). ${evicted}`,
+    message:
+      'The pool card is 85 % full. ' +
+      `The largest volumes are those of default/db (12.3 GiB), media/films (0.5 GiB). ${evicted}`,
   })
 })

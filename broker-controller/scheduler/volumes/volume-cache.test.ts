@@ -58,7 +58,7 @@ test('a promised volume has the claim in it until each pod that it was promised 
 
 test('a promise does not take a volume from the claim that has it', async (t) => {
   const claim = aStoredClaim('data')
-  const cases: readonly (readonly [title: string, claimRef: object | undefined, uid: string | undefined])[] = [
+  const cases: readonly (readonly [string, claimRef: ReturnType<typeof claimRefTo> | undefined, uid?: string])[] = [
     ['free', undefined, 'uid-data'],
     ['reserved by name', claimRefTo('data', ''), 'uid-data'],
     ['reserved for another', claimRefTo('other', ''), undefined],
