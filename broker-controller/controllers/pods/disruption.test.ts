@@ -35,7 +35,6 @@ test('what may be disrupted is what is well beyond what must be', async (t) => {
     [{ maxUnavailable: 5 }, 3, 3, 0, 3],
     [{ maxUnavailable: '30%' }, 3, 3, 2, 1],
     [{ maxUnavailable: '0%' }, 3, 3, 3, 0],
-    [{}, 2, 1, 0, 1],
     [{ maxUnavailable: 1 }, 0, 0, 0, 0],
     [{ minAvailable: 0 }, 0, 0, 0, 0],
   ]
@@ -136,9 +135,11 @@ test('conditions that are not ours stay, and without a generation none is claime
   t.notOk('observedGeneration' in (status.conditions?.at(-1) ?? {}))
 })
 
-test('a budget without a spec or status asks for nothing and allows every pod that is well', async (t) => {
+test('a budget that states neither number expects no pods and allows no disruption', async (t) => {
   const { spec: _, status: __, ...bare } = aBudget()
-  t.match(countOf(bare, pods(2), nowMs, now).status, { desiredHealthy: 0, disruptionsAllowed: 2 })
+  const none = { currentHealthy: 2, desiredHealthy: 0, expectedPods: 0, disruptionsAllowed: 0 }
+  t.match(countOf(bare, pods(2), nowMs, now).status, none)
+  t.match(counted({ spec: {} }, pods(2)).status, none)
   t.match(countOf(bare, [], nowMs, now).status.conditions, [{ status: 'False', reason: 'InsufficientPods' }])
   t.match(counted({ spec: { minAvailable: 5 } }, pods(2)).status, { disruptionsAllowed: 0 }, 'never less than none')
 })

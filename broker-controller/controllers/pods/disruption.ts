@@ -47,7 +47,7 @@ export function countBudget(
   })
   const current = leaving.filter(({ untilMs }) => untilMs > nowMs)
   const currentHealthy = pods.healthy - current.filter(({ pod }) => countsAsHealthy(pod)).length
-  const expectedPods = countsByScale(budget) ? wanted : pods.size
+  const expectedPods = countsByScale(budget) ? wanted : plainlyExpected(budget, pods.size)
   const desiredHealthy = desiredOf(budget.spec ?? {}, expectedPods)
   const spare = currentHealthy - desiredHealthy
   const disruptionsAllowed = expectedPods === 0 || spare < 0 ? 0 : spare
@@ -86,6 +86,14 @@ export function countsDifferently(present: Pod, previous: Pod): boolean {
 
 export function countsAsHealthy(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp === undefined && podCondition(pod, 'Ready')?.status === 'True'
+}
+
+/**
+ * A budget that states neither number expects no pods, and so allows no disruption (getExpectedPodCount and
+ * updatePdbStatus in pkg/controller/disruption/disruption.go).
+ */
+function plainlyExpected({ spec }: PodDisruptionBudget, present: number): number {
+  return spec?.minAvailable === undefined ? 0 : present
 }
 
 function desiredOf(
