@@ -82,6 +82,22 @@ test('an eviction that was granted and never happened is forgotten after two min
   t.match(await world.reasons('a'), ['NotDeleted'])
 })
 
+test('a budget that selects no pods has an Event that shows it', async (t) => {
+  const world = await opened(t)
+  t.match(await eventsOf(world), [
+    { type: 'Normal', reason: 'NoPods', message: 'No matching pods found', source: { component: 'controllermanager' } },
+  ])
+  const counted = (await eventsOf(world))[0]?.count
+  await world.run(web('a'))
+  await world.pass(1)
+  t.equal((await eventsOf(world))[0]?.count, counted, 'and none with the pods that it has later')
+})
+
+async function eventsOf(world: Fleet) {
+  const { items } = await world.store.list('events')
+  return items.filter(({ involvedObject }) => involvedObject.kind === 'PodDisruptionBudget')
+}
+
 test('the share of a budget is one of the pods that a custom kind wants, and none may go while that cannot be read', async (t) => {
   const world = fleet(t, 'Reconcile failed')
   let failure: ApiError | undefined
@@ -126,6 +142,12 @@ test('the share of a budget is one of the pods that a custom kind wants, and non
     disruptionsAllowed: 0,
     conditions: [{ type: 'DisruptionAllowed', status: 'False', reason: 'SyncFailed', message: failure.message }],
   })
+  const message = `Failed to calculate the number of expected pods: ${failure.message}`
+  const events = await eventsOf(world)
+  t.match(
+    events.filter(({ reason }) => reason === 'CalculateExpectedPodCountFailed'),
+    [{ type: 'Warning', message }],
+  )
   failure = undefined
   await world.pass(600, 60)
   t.match(await status(world), {

@@ -1,4 +1,5 @@
 /** Loop: keeps in every PodDisruptionBudget how many of its pods may be evicted right now. */
+import type { ObjectReference } from '../../../api/meta.ts'
 import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { labelMatcher, requirementsOf } from '../../../api/selectors.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
@@ -8,9 +9,10 @@ import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
+import type { Occurrence } from '../../store/event-correlation.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
-import { podReference } from '../../store/references.ts'
+import { objectReference, podReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { ObjectKey, Store, StoredPod } from '../../store/store.ts'
 import { type BudgetPods, budgetPods } from './budget-pods.ts'
@@ -77,6 +79,8 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     const { namespace, name } = keyFrom(key)
     const budget = budgetsOf(namespace).get(key)
     if (budget?.isRead === false) await readPods(namespace, budget)
+    const present = budgets.get({ namespace, name })
+    if (present !== undefined && budget?.pods.size === 0) await record(needs, objectReference(present), noPods)
     let next: ReturnType<typeof countBudget> | undefined
     let counted: BudgetPods = budgetPods()
     const wanted = await wantedPods(key)
@@ -106,6 +110,9 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     try {
       return await expectedPodsOf(needs, namespace, budgetsOf(namespace).get(key)?.pods ?? budgetPods())
     } catch (error) {
+      const message = `Failed to calculate the number of expected pods: ${messageOf(error)}`
+      const failure = { type: 'Warning', reason: 'CalculateExpectedPodCountFailed', message } as const
+      await record(needs, objectReference(budget), failure)
       await allowNone(needs, { namespace, name }, messageOf(error))
       throw error
     }
@@ -125,14 +132,24 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
   await runLoops(loops, signal, log)
 }
 
-async function recordNotDeleted({ events, log }: DisruptionNeeds, pod: StoredPod | undefined, budget: string) {
+/** As Kubernetes: each count without pods is one (trySync in pkg/controller/disruption/disruption.go). */
+const noPods = { type: 'Normal', reason: 'NoPods', message: 'No matching pods found' } as const
+
+async function recordNotDeleted(needs: DisruptionNeeds, pod: StoredPod | undefined, budget: string): Promise<void> {
   if (pod === undefined) return
   const message = `Pod was expected by PDB ${budget} to be deleted but it wasn't`
-  const what = { type: 'Warning', reason: 'NotDeleted', message, component: 'controllermanager' } as const
+  await record(needs, podReference(pod), { type: 'Warning', reason: 'NotDeleted', message })
+}
+
+async function record(
+  { events, log }: DisruptionNeeds,
+  object: ObjectReference,
+  what: Pick<Occurrence, 'type' | 'reason' | 'message'>,
+): Promise<void> {
   try {
-    await events.record({ object: podReference(pod), ...what })
+    await events.record({ object, component: 'controllermanager', ...what })
   } catch (error) {
-    log.warn('Event not recorded', { reason: what.reason, pod: keyText(pod.metadata), error })
+    log.warn('Event not recorded', { reason: what.reason, object: keyText(object), error })
   }
 }
 
