@@ -1,8 +1,13 @@
 import { test } from 'tap'
+import { ApiError } from '../../../api/api-error.ts'
 import type { Service } from '../../../api/network/service.ts'
+import type { BuiltInName } from '../../../api/resources.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { seededRandom } from '../../../daemon/testing/seeded-random.ts'
 import { crashingStore } from '../../testing/crashing-store.ts'
 import { endpointsText, type ServiceWorld, serviceWorld, slicesText } from '../../testing/service-world.ts'
+import type { AdmittedCreation } from '../workloads/admitted-creation.ts'
+import { endpointsController } from './endpoints-controller.ts'
 
 type Test = Parameters<typeof serviceWorld>[0]
 const web = { app: 'web' }
@@ -322,6 +327,42 @@ test('of more than 1,000 addresses in a subset the first 1,000 are mirrored, and
         'A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. 1 addresses were skipped',
     },
   ])
+})
+
+test('a Service whose slices or Endpoints are refused has an Event with the reason', async (t) => {
+  const world = await serviceWorld(t)
+  await world.node('pi-01', 'attic')
+  await world.service('web')
+  await world.pod('a', { labels: web, ips: ['10.0.0.1'] })
+  let refused: BuiltInName | undefined = 'endpointslices'
+  const creation: AdmittedCreation = {
+    async create(resource, object, controller) {
+      if (resource === refused) throw new ApiError('Forbidden', `${resource} are counted`)
+      return await world.needs.creation.create(resource, object, controller)
+    },
+  }
+  const stop = new AbortController()
+  const running = endpointsController({ ...world.needs, creation, log: quietLog(t, 'Reconcile failed') }).run(
+    stop.signal,
+  )
+  t.teardown(async () => {
+    stop.abort()
+    await world.settle()
+    await running
+  })
+  await world.settle()
+  const seen = async () =>
+    (await world.store.list('events')).items.map(({ involvedObject, type, reason, message, source }) =>
+      [involvedObject.kind, involvedObject.name, type, reason, message, source?.component].join(' '),
+    )
+  t.same(await seen(), [
+    'Service web Warning FailedToUpdateEndpointSlices Error updating Endpoint Slices for Service default/web: ' +
+      'endpointslices are counted endpoint-slice-controller',
+  ])
+  refused = 'endpoints'
+  await world.clock.advance(10_000)
+  await world.settle()
+  t.match((await seen()).at(-1), /^Endpoints web Warning FailedToCreateEndpoint Failed to create endpoint for service /)
 })
 
 test("Endpoints leave with their Service; without one they are their author's, until a restart", async (t) => {

@@ -87,7 +87,7 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
     const own = slices.of(key, sliceController)
     const { time, next } = await finishedInTurns(triggerTime(service, found, times.get(key)))
     const changes = await serviceSliceChanges({ service, pods: found, zones, slices: own, triggerTime: time })
-    await writes.slices(key, changes)
+    await writes.selected(service, changes)
     await yieldTurn()
     endpoints.catchUp()
     const object = await serviceEndpoints(service, found, endpoints.get(keyFrom(key)), time)
