@@ -54,6 +54,12 @@ test('limits may be parts of the nodes, and are rounded up', async (t) => {
   t.equal(planned({ maxUnavailable: 0, maxSurge: 0 }, 'old', 'old'), '| old0', 'an update ends')
 })
 
+test('a part of no nodes replaces nothing: where no pod belongs any more, none would follow', async (t) => {
+  t.equal(planned({ maxUnavailable: '50%', maxSurge: 0 }, 'x:old', 'x:old'), '|', 'updatedDesiredNodeCounts')
+  t.equal(planned({ maxUnavailable: 0, maxSurge: '50%' }, 'x:old'), '|')
+  t.equal(planned({ maxUnavailable: 1, maxSurge: 0 }, 'x:old', 'x:old'), '| old0', 'a number allows it')
+})
+
 test('a node with more pods than it should have counts as unavailable', async (t) => {
   t.equal(planned({ maxUnavailable: 1, maxSurge: 0 }, 'old old', 'old'), '|')
   t.equal(planned({ maxUnavailable: 1, maxSurge: 0 }, 'new old', 'old'), '|')

@@ -25,8 +25,9 @@ export function planDaemonUpdate<P extends Pod>(
   const maxSurge = limitOf(strategy, 'maxSurge', desired)
   const maxUnavailable = limitOf(strategy, 'maxUnavailable', desired)
   const relevant = nodes.filter(({ exists, placement, pods }) => pods.length > 0 || (exists && placement.shouldRun))
-  // Neither would be an update without an end: one may then be unavailable.
-  if (maxSurge === 0) return replaced(relevant, maxUnavailable || 1, facts)
+  // Neither would be an update without an end: one may then be unavailable, unless no node would get its successor.
+  const least = desired > 0 ? 1 : 0
+  if (maxSurge === 0) return replaced(relevant, maxUnavailable || least, facts)
   return surged(relevant, { maxSurge, desired }, facts)
 }
 
