@@ -394,6 +394,19 @@ test('an external name has no endpoints', async (t) => {
   t.same(await shown(world), { slices: [], endpoints: undefined })
 })
 
+test('a Service that becomes an external name keeps what was written for it, without a copy', async (t) => {
+  const world = await started(t)
+  await world.service('web')
+  await world.pod('a', { labels: web, ips: ['10.0.0.1'] })
+  const before = await shown(world)
+  await edit(world, { type: 'ExternalName', externalName: 'example.com' })
+  t.same(await shown(world), before)
+  const { selector: _, ...spec } =
+    (await world.store.get('services', { namespace: 'default', name: 'web' }))?.spec ?? {}
+  await world.edit('services', 'web', (service) => ({ ...service, spec }))
+  t.same((await shown(world)).slices, ['10.0.0.1:80', '10.0.0.1:80'], 'without a selector its Endpoints are mirrored')
+})
+
 test('slices that somebody changes or deletes are written again', async (t) => {
   const world = await started(t)
   await world.service('web')

@@ -102,7 +102,9 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
     const service = services.get(keyFrom(key))
     const written = endpoints.get(keyFrom(key))
     const isByHand = service !== undefined && selectorOf(service) === undefined
-    const isMirroring = isByHand && written !== undefined && isMirrored(written)
+    // An external name with a selector is neither selected for nor mirrored (syncEndpoints in endpointslicemirroring).
+    const hasSelector = Object.keys(service?.spec?.selector ?? {}).length > 0
+    const isMirroring = isByHand && !hasSelector && written !== undefined && isMirrored(written)
     const mirrored = slices.of(key, mirroringController)
     if (isMirroring) await writes.mirrored(key, written, await mirroring(written, mirrored))
     else await writes.slices(key, { create: [], update: [], remove: mirrored })
