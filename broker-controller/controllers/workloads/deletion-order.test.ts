@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { aPod, type PodOverrides } from '../../../api/testing/builders.ts'
 import { finished } from '../../../daemon/watchdog/steps.ts'
-import { deletionCostAnnotation, firstToDelete } from './deletion-order.ts'
+import { deletionCostAnnotation, firstOfJobToDelete, firstToDelete } from './deletion-order.ts'
 
 const nowMs = Date.parse('2026-01-02T00:00:00Z')
 const running = (name: string, over: PodOverrides = {}, readySince = '2026-01-01T00:00:00Z') =>
@@ -120,4 +120,20 @@ test('a node with many pods of the same Deployment loses one first, also where t
     finished(firstToDelete(own, [...own, related], { count: 1, nowMs })).map(({ metadata }) => metadata.name)
   t.same(first(on('other', 'pi-1')), ['a'])
   t.same(first(on('other', 'pi-2')), ['b'])
+})
+
+test('of the pods of a Job the youngest goes first, whatever its deletion cost', async (t) => {
+  const jobOrder = (...pods: readonly ReturnType<typeof aPod>[]) =>
+    finished(firstOfJobToDelete(pods, pods.length)).map(({ metadata }) => metadata.name)
+  const annotations = { [deletionCostAnnotation]: '-100' }
+  const old = running('old', { uid: 'a', annotations }, '2026-01-01T12:00:00Z')
+  const young = running('young', { uid: 'b' }, '2026-01-01T12:00:01Z')
+  t.same(jobOrder(old, young), ['young', 'old'], 'as ActivePods')
+  t.same(order([young, old], []), ['old', 'young'])
+  const made = (name: string, creationTimestamp: string) => aPod({ name, metadata: { creationTimestamp } })
+  t.same(jobOrder(made('first', '2026-01-01T12:00:00Z'), made('second', '2026-01-01T12:00:01Z')), ['second', 'first'])
+  const untimed = running('untimed', { status: { conditions: [{ type: 'Ready', status: 'True' }] } })
+  t.same(jobOrder(young, untimed), ['untimed', 'young'])
+  t.same(finished(firstOfJobToDelete([old, young], 1)), [young])
+  t.same(finished(firstOfJobToDelete([old], 0)), [])
 })

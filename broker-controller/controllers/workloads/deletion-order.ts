@@ -1,4 +1,7 @@
-/** Which pods of a workload are deleted first (ActivePodsWithRanks in pkg/controller/controller_utils.go). */
+/**
+ * Which pods of a workload are deleted first (ActivePodsWithRanks and ActivePods in
+ * pkg/controller/controller_utils.go).
+ */
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Steps } from '../../../daemon/watchdog/steps.ts'
@@ -38,6 +41,25 @@ export function* firstToDelete<P extends Pod>(
     yield
     countOnNode(onNode, pod)
   }
+  return yield* firstInOrder(pods, onNode, { count, nowMs })
+}
+
+/**
+ * The first `count` of the pods of a Job: in the same order, but without deletion costs, and by their exact ages. A pod
+ * that has worked for longer stays.
+ */
+export function* firstOfJobToDelete<P extends Pod>(pods: readonly P[], count: number): Steps<readonly P[]> {
+  return count <= 0 ? [] : yield* firstInOrder(pods, new Map(), { count, nowMs: undefined })
+}
+
+/** `nowMs`: undefined: the order of Jobs. */
+type Order = { readonly count: number; readonly nowMs: number | undefined }
+
+function* firstInOrder<P extends Pod>(
+  pods: readonly P[],
+  onNode: Counts,
+  { count, nowMs }: Order,
+): Steps<readonly P[]> {
   let first: readonly RankedPod<P>[] = []
   for (let at = 0; at < pods.length; at += rankedAtOnce) {
     yield
@@ -84,11 +106,11 @@ function rankOf(pod: Pod, onNode: number): Ranked {
 }
 
 /** Negative: `a` is deleted before `b`. */
-function compareRanks(a: Ranked, b: Ranked, nowMs: number): number {
+function compareRanks(a: Ranked, b: Ranked, nowMs: number | undefined): number {
   if (a.isBound !== b.isBound) return a.isBound ? 1 : -1
   if (a.phase !== b.phase) return a.phase - b.phase
   if (a.isReady !== b.isReady) return a.isReady ? 1 : -1
-  if (a.cost !== b.cost) return a.cost - b.cost
+  if (nowMs !== undefined && a.cost !== b.cost) return a.cost - b.cost
   if (a.onNode !== b.onNode) return b.onNode - a.onNode
   if (a.isReady && !isSameTime(a.readyMs, b.readyMs)) return compareAges(a, b, a.readyMs, b.readyMs, nowMs)
   if (a.restarts !== b.restarts) return b.restarts - a.restarts
@@ -102,8 +124,9 @@ function isSameTime(a: number, b: number): boolean {
 }
 
 /** Ages of one magnitude are equal, and then the uid decides: which of them goes is as good as random. */
-function compareAges(a: Ranked, b: Ranked, aMs: number, bMs: number, nowMs: number): number {
+function compareAges(a: Ranked, b: Ranked, aMs: number, bMs: number, nowMs: number | undefined): number {
   if (Number.isNaN(aMs) || Number.isNaN(bMs)) return Number.isNaN(aMs) ? -1 : 1
+  if (nowMs === undefined) return bMs - aMs
   const difference = magnitude(nowMs - aMs) - magnitude(nowMs - bMs)
   if (difference !== 0) return difference
   return a.uid < b.uid ? -1 : 1

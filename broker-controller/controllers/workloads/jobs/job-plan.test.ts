@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { JobSpec, JobStatus } from '../../../../api/batch/job.ts'
 import { finished } from '../../../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../../../store/store.ts'
-import { aJobPod, aStoredJob, midnightMs } from '../../../testing/job-objects.ts'
+import { aJobPod, aStoredJob, midnightMs, timeAt } from '../../../testing/job-objects.ts'
 import type { BackoffRecord } from './job-backoff.ts'
 import { planPods } from './job-plan.ts'
 import { jobView } from './job-view.ts'
@@ -54,6 +54,17 @@ test('of pods too many those go first that are furthest behind', async (t) => {
   t.same(plan({ completions: 5, parallelism: 2 }, pods), { delete: ['pending'] })
   t.same(plan({ completions: 5, parallelism: 1 }, pods), { delete: ['pending', 'runs'] })
   t.same(plan({ completions: 5, parallelism: 0 }, pods), { delete: ['pending', 'runs', 'ready'] })
+})
+
+test('a Job that runs less in parallel keeps the pods that have worked longest', async (t) => {
+  const readySince = (name: string, second: number): StoredPod => {
+    const pod = aJobPod(name, { ready: true })
+    const conditions = [{ type: 'Ready', status: 'True', lastTransitionTime: timeAt(second) }] as const
+    const annotations = { 'controller.kubernetes.io/pod-deletion-cost': name === 'old' ? '-1' : '1' }
+    return { ...pod, metadata: { ...pod.metadata, annotations }, status: { ...pod.status, conditions } }
+  }
+  const pods = [readySince('old', 0), readySince('young', 2), readySince('middle', 1)]
+  t.same(plan({ completions: 5, parallelism: 1 }, pods, { afterSeconds: 60 }), { delete: ['young', 'middle'] })
 })
 
 test('a failed pod is replaced after the wait', async (t) => {

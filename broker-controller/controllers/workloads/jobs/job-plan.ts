@@ -3,7 +3,7 @@ import { isIndexedJob } from '../../../../api/batch/job.ts'
 import { firstOthers, intervalsOf, mergeIntervals } from '../../../../api/batch/job-indexes.ts'
 import type { Steps } from '../../../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../../../store/store.ts'
-import { firstToDelete } from '../deletion-order.ts'
+import { firstOfJobToDelete } from '../deletion-order.ts'
 import { isActivePod } from '../pod-readiness.ts'
 import { backoffLeftMs } from './job-backoff.ts'
 import {
@@ -33,9 +33,9 @@ const mostAtOnce = 500
 /** Plan of a Job that has not ended. */
 export function* planPods(view: JobView, nowMs: number): Steps<JobPodPlan> {
   const { job, active, terminating } = view
-  if (isSuspended(job)) return deletion(yield* podsToRemove(view, active.length, nowMs))
+  if (isSuspended(job)) return deletion(yield* podsToRemove(view, active.length))
   const wanted = wantedActive(view)
-  const excess = yield* podsToRemove(view, Math.max(0, active.length - wanted), nowMs)
+  const excess = yield* podsToRemove(view, Math.max(0, active.length - wanted))
   if (excess.length > 0) return deletion(excess.slice(0, mostAtOnce))
   const missing = wanted - active.length - (replacesFailedOnly(job) ? terminating : 0)
   if (missing <= 0) return { step: 'none' }
@@ -58,20 +58,16 @@ function wantedActive({ job, active, succeeded }: JobView): number {
 }
 
 /** Those whose index is wrong or taken by another pod, and `atLeast` pods in all (activePodsForRemoval). */
-function* podsToRemove({ job, active }: JobView, atLeast: number, nowMs: number): Steps<readonly StoredPod[]> {
-  const removed = isIndexedJob(job.spec) ? yield* podsWithoutPlace(job, active, nowMs) : []
+function* podsToRemove({ job, active }: JobView, atLeast: number): Steps<readonly StoredPod[]> {
+  const removed = isIndexedJob(job.spec) ? yield* podsWithoutPlace(job, active) : []
   if (atLeast <= removed.length) return removed
   const gone = new Set(removed)
   const left = active.filter((pod) => !gone.has(pod))
-  return [...removed, ...(yield* firstToDelete(left, [], { count: atLeast - removed.length, nowMs }))]
+  return [...removed, ...(yield* firstOfJobToDelete(left, atLeast - removed.length))]
 }
 
 /** Those whose index is wrong, and all but one of those that share an index. */
-function* podsWithoutPlace(
-  job: JobView['job'],
-  active: readonly StoredPod[],
-  nowMs: number,
-): Steps<readonly StoredPod[]> {
+function* podsWithoutPlace(job: JobView['job'], active: readonly StoredPod[]): Steps<readonly StoredPod[]> {
   const surplus: StoredPod[] = []
   const byIndex = new Map<number, StoredPod>()
   const shared = new Map<number, StoredPod[]>()
@@ -88,7 +84,7 @@ function* podsWithoutPlace(
     }
   }
   for (const pods of shared.values()) {
-    for (const pod of yield* firstToDelete(pods, [], { count: pods.length - 1, nowMs })) surplus.push(pod)
+    for (const pod of yield* firstOfJobToDelete(pods, pods.length - 1)) surplus.push(pod)
   }
   return surplus
 }
