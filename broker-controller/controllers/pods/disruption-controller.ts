@@ -1,4 +1,7 @@
-/** Loop: keeps in every PodDisruptionBudget how many of its pods may be evicted right now. */
+/**
+ * Loop: keeps in every PodDisruptionBudget how many of its pods may be evicted now, and withdraws disruptions that did
+ * not come.
+ */
 import type { ObjectReference } from '../../../api/meta.ts'
 import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { labelMatcher, requirementsOf } from '../../../api/selectors.ts'
@@ -18,6 +21,7 @@ import type { ObjectKey, Store, StoredPod } from '../../store/store.ts'
 import { type BudgetPods, budgetPods } from './budget-pods.ts'
 import { countBudget, countsByScale, countsDifferently, failedStatus, withStatus } from './disruption.ts'
 import { expectedPodsOf, type OwnerScaleNeeds } from './owner-scale.ts'
+import { staleDisruptions } from './stale-disruption.ts'
 
 export type DisruptionNeeds = OwnerScaleNeeds & {
   readonly store: Store
@@ -49,10 +53,12 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
   const pods = informer({ store, clock, log }, 'pods', (present, previous) => {
     const pod = present ?? previous
     if (pod === undefined) return
+    if (present !== undefined) stale.observe(present)
     for (const [budget, of] of budgetsOf(pod.metadata.namespace)) {
       if (countChanges(of, pod.metadata.name, present)) queue.addAfter(budget, debounceMs)
     }
   })
+  const stale = staleDisruptions(needs, pods.get)
   const budgets = informer({ store, clock, log }, 'poddisruptionbudgets', (present, previous) => {
     const budget = present ?? previous
     if (budget === undefined) return
@@ -128,6 +134,7 @@ async function runDisruption(needs: DisruptionNeeds, signal: AbortSignal): Promi
     // Budgets select among the pods there are: those come first.
     { name: 'budgets', run: (until: AbortSignal) => pods.listed.then(() => budgets.run(until)) },
     { name: 'count', run: count },
+    { name: 'stale', run: stale.run },
   ]
   await runLoops(loops, signal, log)
 }
