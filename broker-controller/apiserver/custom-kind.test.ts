@@ -12,6 +12,7 @@ import { podTemplateProblems } from '../../api/validation/pod-validation.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../assembly/control-plane.ts'
 import { garbageCollector } from '../controllers/garbage/garbage-collector.ts'
+import { eventRecorder } from '../store/event-recorder.ts'
 import { anApi, patchTypes } from '../testing/api-in-memory.ts'
 import { configMapsPath } from '../testing/sent-objects.ts'
 import { ageOf, tableColumns } from './handlers/cells.ts'
@@ -162,7 +163,7 @@ test('it is deleted with its owner, and with its namespace', async (t) => {
   const log = quietLog(t)
   const stopping = new AbortController()
   const loops = [
-    garbageCollector({ store, resources: kinds, clock, log }),
+    garbageCollector({ store, resources: kinds, events: eventRecorder({ store, clock }), clock, log }),
     namespaceDeletion({ store, kinds, clock, log }),
   ]
   const running = Promise.all(loops.map((loop) => loop.run(stopping.signal)))

@@ -195,6 +195,45 @@ test('an owner of another namespace, or one that never was, is gone; one of an u
   await aMap(world, 'd', { ownerReferences: [{ apiVersion: 'v1', kind: 'Namespace', name: 'team', uid }] })
   await world.pass(1)
   t.same(await maps(world), ['c', 'd', 'elsewhere'])
+  const reported = (await world.store.list('events')).items
+  const stated = `[v1/ConfigMap, namespace: default, name: elsewhere, uid: ${elsewhere.uid}]`
+  const message = `ownerRef ${stated} does not exist in namespace "default"`
+  t.match(
+    reported.map(({ involvedObject: { kind, name }, type, reason, message, source }) => ({
+      kind,
+      name,
+      type,
+      reason,
+      message,
+      component: source?.component,
+    })),
+    [
+      {
+        ...{ kind: 'ConfigMap', name: 'a', type: 'Warning', reason: 'OwnerRefInvalidNamespace', message },
+        component: 'garbage-collector-controller',
+      },
+    ],
+  )
+})
+
+test('an object without a namespace whose owner has one stays, with an Event', async (t) => {
+  const world = opened(t)
+  const owner = await aMap(world, 'owner')
+  const metadata = { name: 'fast', ownerReferences: [owner] }
+  await world.store.create('storageclasses', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata,
+    provisioner: 'example.com/disks',
+  })
+  await world.pass(1)
+  t.ok(await world.store.get('storageclasses', { namespace: '', name: 'fast' }))
+  const [reported, ...more] = (await world.store.list('events')).items
+  t.same(more, [])
+  t.match(reported, {
+    involvedObject: { kind: 'StorageClass', apiVersion: 'storage.k8s.io/v1', name: 'fast' },
+    message: `ownerRef [v1/ConfigMap, namespace: , name: owner, uid: ${owner.uid}] does not exist in namespace ""`,
+  })
 })
 
 test('an object goes when none of its owners is there to stay', async (t) => {

@@ -10,6 +10,7 @@ import { eachInTurns, yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
 import { informer, keyFrom } from '../../store/informer.ts'
 import type { Store } from '../../store/store.ts'
 import { isVolatileLease } from '../../store/volatile.ts'
@@ -19,6 +20,7 @@ import type { ExtensionObjects } from './extension-objects.ts'
 import { extensionOwnerState } from './extension-owners.ts'
 import { type GarbageCollectorWrites, garbageCollectorWrites } from './garbage-collector-writes.ts'
 import { garbageLanes } from './garbage-lanes.ts'
+import { ownerReports } from './owner-reports.ts'
 import { type OwnerState, ownerResource, ownershipStep } from './ownership.ts'
 import {
   type OwnedItem,
@@ -36,6 +38,7 @@ export type GarbageCollectorNeeds = {
   readonly resources: ChangingResources
   /** Objects of extension servers; undefined: there are none. */
   readonly extensionObjects?: ExtensionObjects
+  readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
 }
@@ -109,6 +112,7 @@ type VisitNeeds = GarbageCollectorNeeds & {
 function visits(needs: VisitNeeds) {
   const { graph, enqueue, extensionObjects } = needs
   const write: GarbageCollectorWrites = garbageCollectorWrites(needs)
+  const report = ownerReports(needs)
 
   /** Sets what belongs to it free, then lets it go. */
   const orphan = async (owner: OwnedItem, until: AbortSignal) => {
@@ -140,6 +144,7 @@ function visits(needs: VisitNeeds) {
     const namespace = item.object.metadata.namespace || undefined
     const states = new Map<string, OwnerState>()
     for (const owner of owners) {
+      if (isElsewhere(graph.item(owner.uid), namespace)) await report.ownerElsewhere(item, owner)
       const state = await ownerStateNow(owner, namespace, needs, until)
       if (state === 'unreachable') return
       states.set(owner.uid, state)
@@ -206,6 +211,11 @@ async function ownerStateNow(
   const place = resource.namespaced ? (namespace ?? '') : ''
   const found = await store.get(resource.id, { namespace: place, name: owner.name })
   return found?.metadata.uid === owner.uid ? 'there' : 'gone'
+}
+
+/** A cluster-scoped object may own objects of any namespace. */
+function isElsewhere(owner: OwnedItem | undefined, namespace: string | undefined): boolean {
+  return owner?.resource.namespaced === true && owner.object.metadata.namespace !== namespace
 }
 
 function knownOwnerState(

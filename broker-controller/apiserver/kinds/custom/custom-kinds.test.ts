@@ -2,6 +2,7 @@ import { test } from 'tap'
 import type { CustomResourceDefinition } from '../../../../api/structural/custom-resource-definition.ts'
 import { quietLog } from '../../../../daemon/testing/quiet-log.ts'
 import { garbageCollector } from '../../../controllers/garbage/garbage-collector.ts'
+import { eventRecorder } from '../../../store/event-recorder.ts'
 import { patchTypes } from '../../../testing/api-in-memory.ts'
 import { aCustomApi, aDefinition, definitionsPath } from '../../../testing/custom-api.ts'
 import { configMapsPath } from '../../../testing/sent-objects.ts'
@@ -490,7 +491,8 @@ test('names that JavaScript gives to every object are names as others', async (t
 test('what belongs to a custom object goes with it, also when the definition goes at the same time', async (t) => {
   const { define, ask, store, clock, kinds, until } = await aCustomApi(t)
   const stopping = new AbortController()
-  const collector = garbageCollector({ store, resources: kinds, clock, log: quietLog(t) }).run(stopping.signal)
+  const events = eventRecorder({ store, clock })
+  const collector = garbageCollector({ store, resources: kinds, events, clock, log: quietLog(t) }).run(stopping.signal)
   t.teardown(async () => {
     stopping.abort()
     await collector
