@@ -140,7 +140,12 @@ test('the share of a budget is one of the pods that a custom kind wants, and non
   t.match(await status(world), {
     observedGeneration: 2,
     disruptionsAllowed: 0,
-    conditions: [{ type: 'DisruptionAllowed', status: 'False', reason: 'SyncFailed', message: failure.message }],
+    conditions: [
+      {
+        ...{ type: 'DisruptionAllowed', status: 'False', reason: 'SyncFailed', message: failure.message },
+        observedGeneration: 2,
+      },
+    ],
   })
   const message = `Failed to calculate the number of expected pods: ${failure.message}`
   const events = await eventsOf(world)

@@ -61,7 +61,7 @@ export function countBudget(
     currentHealthy,
     desiredHealthy,
     expectedPods,
-    conditions: conditionsOf(budget, disruptionsAllowed > 0 ? allowed : notAllowed, now),
+    conditions: conditionsOf(budget, disruptionsAllowed > 0 ? allowed : notAllowed, now, generation),
   }
   return {
     status,
@@ -106,7 +106,8 @@ function desiredOf(
 
 /** For a budget whose pods cannot be counted: none may be evicted (failSafe in pkg/controller/disruption/disruption.go). */
 export function failedStatus(budget: PodDisruptionBudget, message: string, now: string): PodDisruptionBudgetStatus {
-  const conditions = conditionsOf(budget, { status: 'False', reason: 'SyncFailed', message }, now)
+  const observed = budget.status?.observedGeneration
+  const conditions = conditionsOf(budget, { status: 'False', reason: 'SyncFailed', message }, now, observed)
   return { currentHealthy: 0, desiredHealthy: 0, expectedPods: 0, ...budget.status, disruptionsAllowed: 0, conditions }
 }
 
@@ -114,7 +115,12 @@ type Allowance = { readonly status: 'True' | 'False'; readonly reason: string; r
 const allowed: Allowance = { status: 'True', reason: 'SufficientPods', message: '' }
 const notAllowed: Allowance = { status: 'False', reason: 'InsufficientPods', message: '' }
 
-function conditionsOf(budget: PodDisruptionBudget, allowance: Allowance, now: string) {
+function conditionsOf(
+  budget: PodDisruptionBudget,
+  allowance: Allowance,
+  now: string,
+  observedGeneration: number | undefined,
+) {
   const type = 'DisruptionAllowed'
   const { status, reason, message } = allowance
   const present = budget.status?.conditions ?? []
@@ -126,7 +132,7 @@ function conditionsOf(budget: PodDisruptionBudget, allowance: Allowance, now: st
     {
       type,
       status,
-      ...(budget.metadata.generation !== undefined && { observedGeneration: budget.metadata.generation }),
+      ...(observedGeneration !== undefined && { observedGeneration }),
       lastTransitionTime: since ?? now,
       reason,
       message,

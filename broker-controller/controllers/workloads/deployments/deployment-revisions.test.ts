@@ -19,7 +19,8 @@ test('the ReplicaSet of the present template is the oldest that has it', async (
   t.equal(newSet?.metadata.name, 'first')
   t.same(
     oldSets.map(({ metadata }) => metadata.name),
-    ['late', 'other'],
+    ['other', 'late'],
+    'the others by their age, as the failure of the oldest is shown',
   )
   t.match(newAndOldSets(aDeployment({ image: 'web:2' }), sets), { newSet: undefined, oldSets: { length: 3 } })
 })

@@ -29,13 +29,17 @@ const ownAnnotations = new Set([
 
 type Annotations = { readonly [key: string]: string }
 
-/** The ReplicaSet of the present template, the oldest where there are many, and the others. */
+/**
+ * The ReplicaSet of the present template, the oldest where there are many, and the others by age (FindOldReplicaSets in
+ * pkg/controller/deployment/util/deployment_util.go).
+ */
 export function newAndOldSets<S extends ReplicaSet>(
   deployment: Deployment,
   sets: readonly S[],
 ): { readonly newSet: S | undefined; readonly oldSets: readonly S[] } {
-  const newSet = sets.toSorted(byAge).find(({ spec }) => isSameTemplate(spec.template, deployment.spec.template))
-  return { newSet, oldSets: sets.filter((set) => set !== newSet) }
+  const sorted = sets.toSorted(byAge)
+  const newSet = sorted.find(({ spec }) => isSameTemplate(spec.template, deployment.spec.template))
+  return { newSet, oldSets: sorted.filter((set) => set !== newSet) }
 }
 
 /** 0: there is none. undefined: it is not a number of 64 bits (strconv.ParseInt). */

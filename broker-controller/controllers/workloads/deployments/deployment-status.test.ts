@@ -254,6 +254,11 @@ test('the failure of the new ReplicaSet is shown, or else that of another one', 
   t.match(failureOf({ sets: [old] }), { message: 'old' })
   const present = condition('ReplicaFailure', 'True', 'FailedCreate')
   t.same(failureOf({ sets: [old], conditions: [present] }), present, 'the same failure stays as it is')
-  t.match(failureOf({ sets: [failed('old', 'FailedDelete')], conditions: [present] }), { reason: 'FailedDelete' })
+  const first = { ...present, lastTransitionTime: '2025-12-31T00:00:00Z' }
+  t.match(
+    failureOf({ sets: [failed('old', 'FailedDelete')], conditions: [first] }),
+    { reason: 'FailedDelete', lastUpdateTime: earlier, lastTransitionTime: first.lastTransitionTime },
+    'another failure follows: as SetDeploymentCondition, since the first',
+  )
   t.equal(failureOf({ sets: [aReplicaSet('old')], conditions: [present] }), undefined)
 })

@@ -178,6 +178,7 @@ function failureConditions({ sets, newSet, now }: DeploymentStatusFacts, present
   const before = conditionOf(present, type)
   if (before?.status === failure.status && before.reason === failure.reason) return present
   const { status, reason = '', message = '', lastTransitionTime = now } = failure
-  const set = { type, status, reason, message, lastUpdateTime: lastTransitionTime, lastTransitionTime }
+  const since = before?.status === status ? (before.lastTransitionTime ?? lastTransitionTime) : lastTransitionTime
+  const set = { type, status, reason, message, lastUpdateTime: lastTransitionTime, lastTransitionTime: since }
   return [...without(present, type), set]
 }
