@@ -1,5 +1,8 @@
 import { test } from 'tap'
+import { ApiError } from '../../../../api/api-error.ts'
 import type { StatefulSet } from '../../../../api/workloads/stateful-set.ts'
+import type { Log } from '../../../../daemon/log.ts'
+import { quietLog } from '../../../../daemon/testing/quiet-log.ts'
 import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
 import { builtInKinds } from '../../../assembly/control-plane.ts'
 import { crashingStore } from '../../../testing/crashing-store.ts'
@@ -13,9 +16,14 @@ const claims = [
   { metadata: { name: 'data' }, spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } } },
 ]
 
+/** Worlds whose API refuses claims. */
+const refusing = new WeakSet<object>()
+
 /** Nodes cannot mount claims yet, and the API refuses pods that use them: these get their claims after they were admitted. */
-function needsOf({ needs, store }: WorkloadWorld): WorkloadWorld['needs'] {
+function needsOf(world: WorkloadWorld): WorkloadWorld['needs'] {
+  const { needs, store } = world
   const create: typeof needs.creation.create = async (resource, object, account) => {
+    if (resource === 'persistentvolumeclaims' && refusing.has(world)) throw new ApiError('Forbidden', 'too many claims')
     if (resource !== 'pods') return await needs.creation.create(resource, object, account)
     const { spec } = object as { spec: { volumes?: readonly { persistentVolumeClaim?: object }[] } }
     const volumes = (spec.volumes ?? []).filter(({ persistentVolumeClaim }) => persistentVolumeClaim === undefined)
@@ -28,10 +36,10 @@ function needsOf({ needs, store }: WorkloadWorld): WorkloadWorld['needs'] {
 async function started(
   t: Test,
   spec: Partial<StatefulSet['spec']> = {},
-  given: Parameters<typeof workloadWorld>[1] = {},
+  { log, ...given }: Parameters<typeof workloadWorld>[1] & { readonly log?: Log } = {},
 ) {
   const world = await workloadWorld(t, given)
-  const needs = needsOf(world)
+  const needs = { ...needsOf(world), ...(log && { log }) }
   const loops = () => [...workloadControllers(needs), garbageCollector({ ...needs, resources: builtInKinds } as never)]
   const template = { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'db:1' }] } }
   await needs.creation.create(
@@ -121,6 +129,22 @@ test('a claim that is deleted while its pod waits is made again, and one that is
   await world.store.delete('persistentvolumeclaims', { namespace: 'default', name: 'data-db-0' })
   await roll(2)
   t.equal((await world.pods()).length, 1)
+})
+
+test('a claim that is refused while its pod waits has one Event, as no update of the pod failed', async (t) => {
+  const { world, loops } = await started(t, { replicas: 1 }, { log: quietLog(t, 'Reconcile failed') })
+  world.start(loops())
+  await world.settle()
+  const [pod] = await world.pods()
+  if (pod) await world.store.updateStatus('pods', { ...pod, status: { phase: 'Pending' } })
+  refusing.add(world)
+  await world.store.delete('persistentvolumeclaims', { namespace: 'default', name: 'data-db-0' })
+  await world.settle()
+  const warnings = (await world.store.list('events')).items.filter(({ type }) => type === 'Warning')
+  t.same(
+    [...new Set(warnings.map(({ reason, message }) => `${reason}: ${message}`))],
+    ['FailedCreate: create Claim data-db-0 for Pod db-0 in StatefulSet db failed error: too many claims'],
+  )
 })
 
 test('with whenScaled Delete the claims of places that go are deleted, and the others stay', async (t) => {

@@ -87,8 +87,9 @@ export function statefulPodControl(
       await recorded(set, { verb: 'Update', pod: name }, act)
     },
     async settleClaims(set, pod, ordinal) {
+      // A claim that is refused has an Event of its own: no update of the pod failed.
+      if (pod.status?.phase === 'Pending') await claims.make(set, ordinal)
       const act = async () => {
-        if (pod.status?.phase === 'Pending') await claims.make(set, ordinal)
         await claims.retain(set, pod)
         return false
       }
