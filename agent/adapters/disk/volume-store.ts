@@ -79,10 +79,7 @@ export function volumeStore(folders: VolumeFolders, options: VolumeStoreOptions 
   const { dataDirectory, memoryDirectory } = folders
   const messages = join(memoryDirectory, 'messages')
   const inMemory = once(() => mountOwnMemory(memoryDirectory, ['mode=0700', 'nosuid', 'nodev', 'size=25%']))
-  const messagesInMemory = once(async () => {
-    await inMemory()
-    await mountOwnMemory(messages, messageMemory)
-  })
+  const messagesInMemory = once(() => inMemory().then(() => mountOwnMemory(messages, messageMemory)))
   const onDisk = (podUID: string, ...rest: readonly string[]) => join(dataDirectory, 'pods', safe(podUID), ...rest)
   const aside = (podUID: string, ...rest: readonly string[]) => join(memoryDirectory, 'pods', safe(podUID), ...rest)
   const files = poolFilesOfMachine(remote)

@@ -10,7 +10,7 @@ import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { removeObject } from '../../store/object-removal.ts'
-import type { StoredObject, StoredPod } from '../../store/store.ts'
+import type { Store, StoredObject, StoredPod } from '../../store/store.ts'
 import { type EndpointsNeeds, endpointsWrites } from './endpoints-writes.ts'
 import { isLeaderLock, isMirrored, mirroring, mirroringController } from './mirrored-slices.ts'
 import { isEndpoint, selectorOf } from './pod-endpoints.ts'
@@ -65,22 +65,8 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
   })
   const writes = endpointsWrites(needs, slices)
 
-  const zonesOf = async (some: readonly StoredPod[]): Promise<ReadonlyMap<string, string>> => {
-    const names = new Set<string>()
-    await eachInTurns(some, ({ spec: { nodeName } }) => {
-      if (nodeName) names.add(nodeName)
-    })
-    const zones = new Map<string, string>()
-    await inParallel(names, nodesAtOnce, async (name) => {
-      await yieldTurn()
-      const node = await store.get('nodes', { namespace: '', name })
-      if (node !== undefined) zones.set(name, node.metadata.labels?.['topology.kubernetes.io/zone'] ?? '')
-    })
-    return zones
-  }
-
   const visitSelecting = async (key: string, service: StoredObject<'services'>): Promise<Reconciled> => {
-    const zones = await zonesOf(index.podsOf(key))
+    const zones = await zonesOf(store, index.podsOf(key))
     await yieldTurn()
     for (const source of [pods, slices, endpoints]) source.catchUp()
     const found = index.podsOf(key)
@@ -133,4 +119,19 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
     { name: 'work', run: work },
   ]
   await runLoops(loops, signal, log)
+}
+
+/** The zones of the nodes of these pods, by the name of the node. A node that does not exist has none. */
+async function zonesOf(store: Store, some: readonly StoredPod[]): Promise<ReadonlyMap<string, string>> {
+  const names = new Set<string>()
+  await eachInTurns(some, ({ spec: { nodeName } }) => {
+    if (nodeName) names.add(nodeName)
+  })
+  const zones = new Map<string, string>()
+  await inParallel(names, nodesAtOnce, async (name) => {
+    await yieldTurn()
+    const node = await store.get('nodes', { namespace: '', name })
+    if (node !== undefined) zones.set(name, node.metadata.labels?.['topology.kubernetes.io/zone'] ?? '')
+  })
+  return zones
 }

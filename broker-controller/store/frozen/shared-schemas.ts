@@ -15,14 +15,14 @@ export type SharedSchemasLimits = {
  * Gives the frozen copy of a schema. The given value is touched only if `isOwn`: nothing else refers to it, and it is frozen in place. A store
  * with 85 definitions opens in half of the time.
  */
-export type ShareSchema = (schema: object, isOwn?: boolean) => object
+export type SharesSchema = (schema: object, isOwn?: boolean) => object
 
 export function sharedSchemas({
   parts = 100_000,
   characters = 16 * 1024 * 1024,
   forMs = 30_000,
   later = (ms, act) => void setTimeout(act, ms).unref(),
-}: SharedSchemasLimits = {}): ShareSchema {
+}: SharedSchemasLimits = {}): SharesSchema {
   let table: SchemaTable | undefined
   return (schema, isOwn = false) => {
     if (Object.isFrozen(schema)) return schema
