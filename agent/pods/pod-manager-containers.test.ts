@@ -137,8 +137,8 @@ test('a termination message comes from its file, or from the log where the polic
   for (const { id } of made) runtime.exit(id, 1)
   await clock.advance(1_000)
   t.match(world.status('web')?.containerStatuses, [
-    { state: { terminated: { message: 'no disk' } } },
     { state: { terminated: { message: 'one\ntwo\n' } } },
+    { state: { terminated: { message: 'no disk' } } },
   ])
   t.equal(runtime.calls.filter(({ method }) => method === 'logTail').length, 1, 'asked once')
 })

@@ -58,9 +58,12 @@ export function initStatus(container: Container, status: ContainerStatus): Conta
   return isSidecar(container) ? status : { ...status, ready: status.state?.terminated?.exitCode === 0 }
 }
 
+/** Reasons of a container that waits for nothing in particular. */
+const initial: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
+
 /** An ephemeral container is never ready; it is not waited for once it has ended or is lost. */
 export function ephemeralStatus({ started: _, lastState, ...status }: ContainerStatus): ContainerStatus {
-  const isLost = lastState?.terminated !== undefined && status.state?.waiting?.reason === 'ContainerCreating'
+  const isLost = lastState?.terminated !== undefined && initial.has(status.state?.waiting?.reason ?? '')
   const state = isLost ? { state: lastState } : {}
   return { ...status, ...state, ready: false }
 }

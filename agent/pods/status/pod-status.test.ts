@@ -52,7 +52,7 @@ test('termination messages are shown in the state and the last state; a pod’s 
   t.match(one.containerStatuses, [
     { state: { terminated: { message: 'x'.repeat(4096) } }, lastState: { terminated: { message: 'first' } } },
   ])
-  const names = ['main', 'b', 'c', 'd']
+  const names = ['main', 'n', 'o', 'p']
   const four = podStatus(pod('Never', ...names), facts([sandbox, second], { messages }))
   t.equal(four.containerStatuses?.[0]?.state?.terminated?.message?.length, 3072)
   const later = podStatus(pod('Never', ...names), facts([sandbox, second], { last: four }))
@@ -60,11 +60,11 @@ test('termination messages are shown in the state and the last state; a pod’s 
 })
 
 test('init containers share the limit of termination messages with the others', async (t) => {
-  const base = pod('Never', 'main', 'b')
+  const base = pod('Never', 'main', 'other')
   const initContainers = ['first', 'second'].map((name): Container => ({ name, image: 'app:1' }))
   const staged = { ...base, spec: { ...base.spec, initContainers } }
   const messages = new Map(['first0', 'main0'].map((id) => [id, 'x'.repeat(4096)]))
-  const containers = [sandbox, ...['first', 'second', 'main', 'b'].map((name) => found(name, ended(0)))]
+  const containers = [sandbox, ...['first', 'second', 'main', 'other'].map((name) => found(name, ended(0)))]
   const status = podStatus(staged, facts(containers, { messages }))
   t.equal(status.initContainerStatuses?.[0]?.state?.terminated?.message?.length, 3072)
   t.equal(status.containerStatuses?.[0]?.state?.terminated?.message?.length, 3072)
@@ -355,4 +355,40 @@ test('a pod on the engine’s own network has no address where the fleet has a n
   const { spec, ...onNetwork } = pod()
   const onHost = { ...onNetwork, spec: { ...spec, hostNetwork: true } }
   t.equal(podStatus(onHost, facts(containers, { isOffNetwork: true })).podIP, '192.0.2.1')
+})
+
+test('statuses are in the order of names, those of init containers in the order of their start', async (t) => {
+  const named = (...names: readonly string[]) => names.map((name): Container => ({ name, image: 'app:1' }))
+  const base = pod('Always', 'web', 'app')
+  const spec = { ...base.spec, initContainers: named('second', 'first'), ephemeralContainers: named('look', 'debug') }
+  const status = podStatus({ ...base, spec }, facts([sandbox]))
+  const namesOf = (statuses: PodStatus['containerStatuses'] = []) => statuses.map(({ name }) => name)
+  t.same(namesOf(status.containerStatuses), ['app', 'web'])
+  t.same(namesOf(status.initContainerStatuses), ['second', 'first'])
+  t.same(namesOf(status.ephemeralContainerStatuses), ['debug', 'look'])
+  const unready = status.conditions?.find(({ type }) => type === 'ContainersReady')?.message
+  t.equal(
+    unready,
+    'containers with unready status: [web app]',
+    'conditions name them in the order of the specification',
+  )
+})
+
+test('an ephemeral container of a pod with init containers waits as the others, and shares their messages', async (t) => {
+  const base = pod('Always', 'main', 'b')
+  const [other] = base.spec.containers
+  const spec = {
+    ...base.spec,
+    initContainers: [{ name: 'first', image: 'app:1' }],
+    ephemeralContainers: [{ ...other, name: 'look' }],
+  }
+  const waits = podStatus({ ...base, spec }, facts([sandbox]))
+  t.match(waits.ephemeralContainerStatuses, [{ state: { waiting: { reason: 'PodInitializing' } } }])
+  const messages = new Map(['main0', 'look0'].map((id) => [id, 'x'.repeat(4096)]))
+  const over = podStatus(
+    { ...base, spec },
+    facts([sandbox, found('main', ended(1)), found('look', ended(1))], { messages }),
+  )
+  t.equal(over.containerStatuses?.[1]?.state?.terminated?.message?.length, 3072)
+  t.equal(over.ephemeralContainerStatuses?.[0]?.state?.terminated?.message?.length, 3072)
 })

@@ -1,7 +1,7 @@
 /** The observations of a pod → the status that kubectl shows. */
 
 import { qosClassOf } from '../../../api/pod/qos-class.ts'
-import type { Container, Pod, PodStatus } from '../../../api/pod.ts'
+import type { Container, ContainerStatus, Pod, PodStatus } from '../../../api/pod.ts'
 import { rfc3339, wholeSeconds } from '../../../daemon/clock.ts'
 import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import { isRunning, sortContainers } from '../record/pod-containers.ts'
@@ -25,14 +25,16 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const inits = pod.spec.initContainers ?? []
   const statusOf = (container: Container) =>
     containerStatus(container, inits.length > 0 ? 'PodInitializing' : 'ContainerCreating', found, facts)
-  const most = pod.spec.containers.length + inits.length
+  const added = pod.spec.ephemeralContainers ?? []
+  const most = pod.spec.containers.length + inits.length + added.length
   const containerStatuses = withinPod(pod.spec.containers.map(statusOf), most)
   const initStatuses = withinPod(
     inits.map((container) => initStatus(container, statusOf(container))),
     most,
   )
-  const added = (pod.spec.ephemeralContainers ?? []).map((container) =>
-    ephemeralStatus(containerStatus(container, 'ContainerCreating', found, facts)),
+  const ephemeralStatuses = withinPod(
+    added.map((container) => ephemeralStatus(statusOf(container))),
+    most,
   )
   const decided = phaseOf(pod, containerStatuses, initStatuses)
   // A container that waits to run again has not ended for good, whatever the restart policy.
@@ -62,10 +64,15 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
     ...(podIPs[0] && { podIP: podIPs[0].ip, podIPs }),
     startTime,
     ...(inits.length === 0 ? {} : { initContainerStatuses: initStatuses }),
-    containerStatuses,
-    ...(added.length === 0 ? {} : { ephemeralContainerStatuses: added }),
+    containerStatuses: byName(containerStatuses),
+    ...(added.length === 0 ? {} : { ephemeralContainerStatuses: byName(ephemeralStatuses) }),
     qosClass: qosClassOf(pod.spec),
   }
+}
+
+/** Init containers stay in the order of the specification (normalizeStatus in pkg/kubelet/status/status_manager.go). */
+function byName(statuses: readonly ContainerStatus[]): readonly ContainerStatus[] {
+  return [...statuses].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 function runningIPs(
