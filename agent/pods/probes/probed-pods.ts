@@ -2,7 +2,7 @@
 import type { Container, Pod, Probe } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { RuntimeContainer } from '../../runtime/runtime.ts'
-import { containersOf, isRunning, restartPolicyFor, sortContainers } from '../record/pod-containers.ts'
+import { containersOf, isRunning, isSidecar, restartPolicyFor, sortContainers } from '../record/pod-containers.ts'
 import type { Vital, Vitals } from '../record/pod-record.ts'
 import { elapsedMs, type TrustedTime } from '../record/trusted-time.ts'
 import { type CountedProbe, nothingProbed, type ProbeCounts } from './probe-counts.ts'
@@ -133,11 +133,11 @@ export function probedPods(clock: Clock, date: TrustedTime): ProbedPods {
       podLeaving: watched.leaving,
     }),
     vitals(podUID) {
-      const { workers = [], newest } = pods.get(podUID) ?? {}
+      const { workers = [], newest, pod } = pods.get(podUID) ?? {}
       const vitals = new Map<string, Vital>()
       for (const [name, { id }] of newest ?? []) {
         const own = workers.filter(({ container }) => container.name === name)
-        if (own.length > 0) vitals.set(id, vitalOf(id, own))
+        if (pod !== undefined && own.length > 0) vitals.set(id, vitalOf(id, own, pod))
       }
       return vitals
     },
@@ -187,7 +187,7 @@ function workersOf(podUID: string, pod: Pod, before: readonly Worker[]): readonl
   )
 }
 
-function vitalOf(id: string, workers: readonly Worker[]): Vital {
+function vitalOf(id: string, workers: readonly Worker[], pod: Pod): Vital {
   const of = (wanted: ProbeKind) => workers.find(({ kind }) => kind === wanted)
   const resultOf = (worker: Worker) => adoptContainer(worker.state, id).result
   const [startup, liveness, readiness] = [of('startup'), of('liveness'), of('readiness')]
@@ -196,12 +196,15 @@ function vitalOf(id: string, workers: readonly Worker[]): Vital {
   return {
     started,
     ready: started && (readiness === undefined || resultOf(readiness) === 'success'),
-    ...(ill === undefined ? {} : { failed: failureOf(ill) }),
+    ...(ill === undefined ? {} : { failed: failureOf(ill, pod) }),
   }
 }
 
-function failureOf({ container, kind, probe }: Worker): NonNullable<Vital['failed']> {
+/** In the words of computePodActions and computeInitContainerActions (pkg/kubelet/kuberuntime). */
+function failureOf({ container, kind, probe }: Worker, pod: Pod): NonNullable<Vital['failed']> {
   const graceSeconds = probe.terminationGracePeriodSeconds
-  const why = `Container ${container.name} failed ${kind} probe, will be restarted`
+  const failed = `ontainer ${container.name} failed ${kind} probe`
+  const isRestarted = restartPolicyFor(pod, container) !== 'Never'
+  const why = isSidecar(container) ? `Init c${failed}` : `C${failed}${isRestarted ? ', will be restarted' : ''}`
   return { why, byProbe: true, ...(graceSeconds !== undefined && { graceSeconds }) }
 }

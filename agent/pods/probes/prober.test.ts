@@ -239,10 +239,17 @@ test('the readiness of a container is probed as soon as its startup probe succee
 /** A prober of TCP probes, by port. */
 function tcpProber(t: Test, more: { readonly random?: number } = {}) {
   const [clock, log] = [fakeClock(), quietLog(t)]
-  const world = { asked: [] as string[], answers: new Map<string, ProbeAnswer>(), events: [] as PodEvent[], changed: 0 }
+  const world = {
+    asked: [] as string[],
+    answers: new Map<string, ProbeAnswer>(),
+    events: [] as PodEvent[],
+    changed: 0,
+    commands: [] as (readonly string[])[],
+  }
   const probes = prober({
     runtime: {
-      async exec(id) {
+      async exec(id, command) {
+        world.commands.push(command)
         world.asked.push(`${id} at ${clock.monotonicMs()}`)
         throw new Error('the container is gone')
       },
@@ -494,4 +501,45 @@ test('a command that cannot be started is a detail of the log', async (t) => {
     },
   ])
   t.same(world.events, [])
+})
+
+test('a command has the variables of its container that have a value of their own', async (t) => {
+  const { clock, observe, world } = tcpProber(t)
+  const env = [
+    { name: 'PORT', value: '80' },
+    { name: 'NODE', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },
+  ]
+  const command = ['check', '$(PORT)', '$(NODE)', '$(OTHER)', '$$(PORT)']
+  observe([{ name: 'main', image: 'app:1', env, readinessProbe: { exec: { command } } }], found('one', clock))
+  await clock.advance(0)
+  t.same(world.commands, [['check', '80', '', '$(OTHER)', '$(PORT)']])
+})
+
+test('a probe of a port that its container does not name has an Event, and no result', async (t) => {
+  const { clock, world, observe } = tcpProber(t)
+  const main = { name: 'main', image: 'app:1', ports: [{ name: 'web', containerPort: 80 }] }
+  observe([{ ...main, livenessProbe: { tcpSocket: { port: 'wbe' } } }], found('one', clock))
+  await clock.advance(60_000)
+  t.match(world.events, [
+    { reason: 'Unhealthy', message: 'Liveness probe errored: port wbe not found in container main' },
+  ])
+  t.equal(world.events.length, 1)
+  t.same(world.asked, [])
+})
+
+test('the reason of a stop after a failed probe depends on whether the container is restarted', async (t) => {
+  const reasonFor = async (restartPolicy: 'Always' | 'Never', isSidecar: boolean) => {
+    const { clock, world, probes } = tcpProber(t)
+    world.answers.set('1', ill)
+    const main: Container = { name: 'main', image: 'app:1', livenessProbe: tcp(1, { failureThreshold: 1 }) }
+    const base = aPod({ name: 'web', uid: 'uid', restartPolicy, containers: [main] })
+    const initContainers: readonly Container[] = [{ ...main, restartPolicy: 'Always' }]
+    const pod = isSidecar ? { ...base, spec: { ...base.spec, initContainers, containers: [] } } : base
+    probes.observe('uid', { pod, containers: [found('one', clock)], podIP: '10.0.0.1', leaving: false })
+    await clock.advance(20_000)
+    return probes.vitals('uid').get('one')?.failed?.why
+  }
+  t.equal(await reasonFor('Always', false), 'Container main failed liveness probe, will be restarted')
+  t.equal(await reasonFor('Never', false), 'Container main failed liveness probe')
+  t.equal(await reasonFor('Never', true), 'Init container main failed liveness probe')
 })

@@ -16,7 +16,7 @@ import { systemTime, type TrustedTime } from '../record/trusted-time.ts'
 import { type CountedProbe, countProbe } from './probe-counts.ts'
 import { afterAnswer, type ProbeState, probeTurn, rulesOf } from './probe-worker.ts'
 import { type ProbedPod, type ProbedPods, probedPods, type WatchedPod, type Worker } from './probed-pods.ts'
-import { type NetworkProbes, type ProbeAnswer, type Target, targetOf } from './targets.ts'
+import { type NetworkProbes, type ProbeAnswer, portProblem, probeTargetOf, type Target } from './targets.ts'
 
 export type ProberNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'exec'>
@@ -108,7 +108,7 @@ export function prober(needs: ProberNeeds): Prober {
 
   const probe = (worker: Worker, { pod, podIP }: WatchedPod, containerID: string) => {
     const target = targetFor(worker, podIP)
-    if (target === undefined) return
+    if (target === undefined) return recordProblem(needs, worker, pod)
     const rules = rulesOf(worker.probe)
     const begunMs = clock.monotonicMs()
     worker.asking = true
@@ -184,7 +184,7 @@ function takeDue(due: DueTimes, pods: ProbedPods, nowMs: number): readonly Due[]
 function targetFor(worker: Worker, podIP: string | undefined): Target | undefined {
   const { probe, container, last } = worker
   if (last?.probe === probe && last.container === container && last.podIP === podIP) return last.target
-  const target = targetOf(probe, container, podIP)
+  const target = probeTargetOf(probe, container, podIP)
   worker.last = { probe, container, podIP, target }
   return target
 }
@@ -215,17 +215,24 @@ async function runProbe(
   }
 }
 
+/** The probe cannot be tried: its port has no number. Once, as the pod does not change by itself. */
+function recordProblem({ recordEvent }: ProberNeeds, worker: Worker, pod: Pod): void {
+  const problem = portProblem(worker.probe, worker.container)
+  if (problem === undefined || worker.lastFailure === problem) return
+  worker.lastFailure = problem
+  recordEvent(pod, unhealthy(worker, `errored: ${problem}`))
+}
+
 /** Once for consecutive failures, and again for another message: each Event is a message to the controller. */
 function recordFailure({ recordEvent }: ProberNeeds, worker: Worker, pod: Pod, { result, message }: ProbeAnswer): void {
   const text = result === 'failure' ? `failure ${message}` : ''
   if (result === 'unknown' || worker.lastFailure === text) return
   worker.lastFailure = text
   if (result === 'success') return
-  const name = `${worker.kind[0]?.toUpperCase()}${worker.kind.slice(1)}`
-  recordEvent(pod, {
-    type: 'Warning',
-    reason: 'Unhealthy',
-    message: `${name} probe failed: ${message}`,
-    containerName: worker.container.name,
-  })
+  recordEvent(pod, unhealthy(worker, `failed: ${message}`))
+}
+
+function unhealthy({ kind, container }: Worker, what: string): PodEvent {
+  const name = `${kind[0]?.toUpperCase()}${kind.slice(1)}`
+  return { type: 'Warning', reason: 'Unhealthy', message: `${name} probe ${what}`, containerName: container.name }
 }

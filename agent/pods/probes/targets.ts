@@ -1,5 +1,6 @@
 /** The target of a probe or a hook, with the pod's address and the named ports of the container resolved. */
 import type { Container, Probe } from '../../../api/pod.ts'
+import { expand } from '../options/expansion.ts'
 
 export type Target =
   | { readonly kind: 'exec'; readonly command: readonly string[] }
@@ -10,6 +11,8 @@ export type Target =
       readonly port: number
       readonly path: string
       readonly headers: readonly { readonly name: string; readonly value: string }[]
+      /** It asks for a lifecycle hook: any status is a success (pkg/kubelet/lifecycle/handlers.go, runHTTPHandler). */
+      readonly isHook?: true
     }
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'grpc'; readonly host: string; readonly port: number; readonly service: string }
@@ -43,6 +46,26 @@ export function targetOf(action: Action, container: Container, podIP: string | u
     path: path.startsWith('/') ? path : `/${path}`,
     headers: httpHeaders,
   }
+}
+
+/**
+ * As `targetOf`. The command sees the variables of the container that have a value of their own; that of a hook sees none
+ * (pkg/kubelet/container/helpers.go, ExpandContainerCommandOnlyStatic).
+ */
+export function probeTargetOf(probe: Probe, container: Container, podIP: string | undefined): Target | undefined {
+  const target = targetOf(probe, container, podIP)
+  if (target?.kind !== 'exec') return target
+  const values = new Map((container.env ?? []).map(({ name, value = '' }) => [name, value]))
+  return { kind: 'exec', command: target.command.map((word) => expand(word, values)) }
+}
+
+/** Why the port of the action names none of the container's; undefined: it does, or there is none to name. */
+export function portProblem({ httpGet, tcpSocket }: Action, container: Container): string | undefined {
+  const port = httpGet?.port ?? tcpSocket?.port
+  if (port === undefined || portOf(port, container) !== undefined) return undefined
+  return typeof port === 'number'
+    ? `invalid port number: ${port}`
+    : `port ${port} not found in container ${container.name}`
 }
 
 function portOf(port: string | number | undefined, { ports = [] }: Container): number | undefined {
