@@ -3,8 +3,9 @@ import { kubernetes } from '../../../daemon/process/version.ts'
 import type { ProbeAnswer, Target } from '../../pods/probes/targets.ts'
 import type { HeldSocket } from './held-socket.ts'
 
-/** As the kubelet sends it. */
+/** As the kubelet sends them (pkg/probe/http/request.go, userAgent). */
 export const probeAgent = `kube-probe/${kubernetes.major}.${kubernetes.minor}`
+export const hookAgent = `kube-lifecycle/${kubernetes.major}.${kubernetes.minor}`
 
 /** Rejects when the connection fails. */
 export async function askGrpc(target: Target & { kind: 'grpc' }, held: HeldSocket): Promise<ProbeAnswer> {

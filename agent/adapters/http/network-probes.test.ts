@@ -201,7 +201,7 @@ test('a status from 200 to 399 is a success, also a redirect without a place to 
   t.same(await Promise.all([400, 404, 503].map(get)), ['failure', 'failure', 'failure'])
 })
 
-test('ten redirects within the host are followed, and a redirect to another host ends well', async (t) => {
+test('nine redirects within the host are followed, and a redirect to another host ends well', async (t) => {
   let requests = 0
   const server = createServer((request, response) => {
     requests++
@@ -213,9 +213,9 @@ test('ten redirects within the host are followed, and a redirect to another host
   const port = await opened(t, server)
   const get = (path: string) =>
     ask({ kind: 'http', scheme: 'http', host: '127.0.0.1', port, path, headers: [] }, patienceMs, never)
-  t.same(await get('/10'), { result: 'success', message: '' })
-  t.equal(requests, 11)
-  t.same(await get('/11'), {
+  t.same(await get('/9'), { result: 'success', message: '' })
+  t.equal(requests, 10)
+  t.same(await get('/10'), {
     result: 'failure',
     message: `Get "http://127.0.0.1:${port}/0": stopped after 10 redirects`,
   })
@@ -241,6 +241,49 @@ test('a header of the pod replaces the one that a probe sends by itself', async 
     ['/a?b=c', 'Host', `127.0.0.1:${port}`, 'User-Agent', 'kube-probe/1.32', 'Accept', '*/*', 'Connection', 'close'],
     ['/a?b=c', 'Connection', 'close', 'host', 'web', 'user-AGENT', 'mine', 'accept', 'text/html'],
   ])
+})
+
+test('a header may be given twice or empty, and those that belong to the connection are not sent', async (t) => {
+  const seen: unknown[] = []
+  const server = createServer(({ rawHeaders }, response) => {
+    seen.push(rawHeaders)
+    response.end()
+  })
+  const port = await opened(t, server)
+  const headers = [
+    ['X-Own', '1'],
+    ['X-Own', '2'],
+    ['User-Agent', ''],
+    ['Accept', ''],
+    ['Content-Length', '7'],
+    ['Transfer-Encoding', 'chunked'],
+    ['Host', ''],
+  ].map(([name = '', value = '']) => ({ name, value }))
+  const target = { kind: 'http', scheme: 'http', host: '127.0.0.1', port, path: '/', headers } as const
+  t.match(await ask(target, patienceMs, never), { result: 'success' })
+  t.same(seen, [['Host', `127.0.0.1:${port}`, 'Connection', 'close', 'X-Own', '1', 'X-Own', '2']])
+})
+
+test('a hook succeeds with any status, and has a user agent of its own', async (t) => {
+  const seen: unknown[] = []
+  const server = createServer(({ headers }, response) => {
+    seen.push(headers['user-agent'])
+    response.statusCode = 500
+    response.end()
+  })
+  const port = await opened(t, server)
+  const target = {
+    kind: 'http',
+    scheme: 'http',
+    host: '127.0.0.1',
+    port,
+    path: '/',
+    headers: [],
+    isHook: true,
+  } as const
+  t.same(await ask(target, patienceMs, never), { result: 'success', message: '' })
+  t.same(seen, ['kube-lifecycle/1.32'])
+  t.match(await ask({ ...target, port: closedPort }, patienceMs, never), { result: 'failure' })
 })
 
 test('an IPv6 address has brackets in the message', async (t) => {

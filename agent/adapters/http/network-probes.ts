@@ -4,7 +4,7 @@ import { connect as connectSecurely, createSecureContext, type SecureContext } f
 import { startDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { NetworkProbes, ProbeAnswer, Target } from '../../pods/probes/targets.ts'
-import { askGrpc, probeAgent } from './grpc-probe.ts'
+import { askGrpc, hookAgent, probeAgent } from './grpc-probe.ts'
 import { type HeldSocket, heldSocket } from './held-socket.ts'
 import { type HttpAnswer, httpAnswerReader } from './http-answer.ts'
 
@@ -13,6 +13,7 @@ type Tcp = Target & { kind: 'tcp' }
 type Grpc = Target & { kind: 'grpc' }
 
 const success: ProbeAnswer = { result: 'success', message: '' }
+/** The tenth redirect is not followed (pkg/probe/http/http.go, RedirectChecker). */
 const mostRedirects = 10
 
 export function networkProbes(): NetworkProbes {
@@ -93,7 +94,7 @@ async function askHttp(target: Http, held: HeldSocket): Promise<ProbeAnswer> {
   const first = requests.get(target) ?? requestFor(target)
   const { headers } = first
   let url = first.url
-  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+  for (let redirects = 0; redirects < mostRedirects; redirects++) {
     const text = url === first.url ? first.text : requestText(url, headers)
     const { status, location } = await fetchOnce(url, text, held)
     if (status >= 300 && status < 400 && location !== undefined) {
@@ -104,15 +105,17 @@ async function askHttp(target: Http, held: HeldSocket): Promise<ProbeAnswer> {
       continue
     }
     // The body is read and discarded; the kubelet only logs it, at a high verbosity.
-    if (status >= 200 && status < 400) return success
+    if (target.isHook || (status >= 200 && status < 400)) return success
     return { result: 'failure', message: `HTTP probe failed with statuscode: ${status}` }
   }
   return { result: 'failure', message: `Get "${url.href}": stopped after ${mostRedirects} redirects` }
 }
 
+type Headers = Http['headers']
+
 type FirstRequest = {
   readonly url: URL
-  readonly headers: { readonly [name: string]: string }
+  readonly headers: Headers
   readonly text: string
 }
 
@@ -120,15 +123,15 @@ type FirstRequest = {
 const requests = new WeakMap<Http, FirstRequest>()
 
 function requestFor(target: Http): FirstRequest {
-  const { scheme, host, port, path, headers } = target
+  const { scheme, host, port, path, headers, isHook } = target
   const url = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`)
-  const named = Object.fromEntries(headers.map(({ name, value }) => [name, value]))
   const given = new Set(headers.map(({ name }) => name.toLowerCase()))
-  const defaults = { 'User-Agent': probeAgent, Accept: '*/*', Connection: 'close' }
-  const sent = {
-    ...Object.fromEntries(Object.entries(defaults).filter(([name]) => !given.has(name.toLowerCase()))),
-    ...named,
-  }
+  const defaults = [
+    { name: 'User-Agent', value: isHook ? hookAgent : probeAgent },
+    { name: 'Accept', value: '*/*' },
+    { name: 'Connection', value: 'close' },
+  ]
+  const sent = [...defaults.filter(({ name }) => !given.has(name.toLowerCase())), ...headers]
   const request = { url, headers: sent, text: requestText(url, sent) }
   requests.set(target, request)
   return request
@@ -203,14 +206,26 @@ let podContext: SecureContext | undefined
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const controlCharacter = /[^\t\x20-\x7e\x80-\uffff]/
 
-/** Throws the error of Go's client (net/http, Transport.roundTrip) for an invalid header. */
-function requestText(url: URL, headers: { readonly [name: string]: string }): string {
-  const isHostGiven = Object.keys(headers).some((name) => name.toLowerCase() === 'host')
-  const lines = Object.entries({ ...(isHostGiven ? {} : { Host: url.host }), ...headers }).map(([name, value]) => {
+/** Only the first of these is sent, and none if it is empty. */
+const single: ReadonlySet<string> = new Set(['host', 'user-agent'])
+/** Go's client sends its own (net/http, reqWriteExcludeHeader). */
+const unsent: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'trailer'])
+
+/** Throws the error of Go's client (net/http, Transport.roundTrip) for an invalid header. A header may be given several times. */
+function requestText(url: URL, headers: Headers): string {
+  const seen = new Set<string>()
+  const lines = headers.flatMap(({ name, value }) => {
     if (!headerName.test(name)) throw new Error(`net/http: invalid header field name ${JSON.stringify(name)}`)
     if (controlCharacter.test(value))
       throw new Error(`net/http: invalid header field value for ${JSON.stringify(name)}`)
+    const key = name.toLowerCase()
+    const isRepeated = single.has(key) && seen.has(key)
+    seen.add(key)
+    const isEmpty = value === '' && (single.has(key) || key === 'accept')
+    if (isRepeated || isEmpty || unsent.has(key)) return []
     return `${name}: ${value}\r\n`
   })
-  return `GET ${url.pathname}${url.search} HTTP/1.1\r\n${lines.join('')}\r\n`
+  const hasHost = headers.find(({ name }) => name.toLowerCase() === 'host')?.value
+  const host = hasHost ? '' : `Host: ${url.host}\r\n`
+  return `GET ${url.pathname}${url.search} HTTP/1.1\r\n${host}${lines.join('')}\r\n`
 }

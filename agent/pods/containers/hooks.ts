@@ -4,7 +4,7 @@ import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { ContainerRuntime } from '../../runtime/runtime.ts'
-import { type NetworkProbes, type ProbeAnswer, targetOf } from '../probes/targets.ts'
+import { type NetworkProbes, type ProbeAnswer, portProblem, targetOf } from '../probes/targets.ts'
 import type { PodEvent } from '../record/pod-events.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 
@@ -37,8 +37,12 @@ export async function runHook({ runtime, network, clock }: HookNeeds, call: Hook
     return { result: 'failure', message: 'invalid handler: tcpSocket is for probes; a hook has exec, httpGet or sleep' }
   }
   const target = targetOf(hook, container, podIP)
-  if (target === undefined) return { result: 'failure', message: 'the pod has no address yet' }
-  if (target.kind !== 'exec') return await network.ask(target, timeoutMs, signal)
+  if (target === undefined) {
+    return { result: 'failure', message: portProblem(hook, container) ?? 'the pod has no address yet' }
+  }
+  if (target.kind !== 'exec') {
+    return await network.ask(target.kind === 'http' ? { ...target, isHook: true } : target, timeoutMs, signal)
+  }
   const patience = alarm(clock)
   const calledOff = patience.sleep(timeoutMs, signal).then(() => undefined)
   try {
@@ -53,7 +57,10 @@ export async function runHook({ runtime, network, clock }: HookNeeds, call: Hook
   }
 }
 
-/** Reports a failed hook as an Event and in the log. */
+/**
+ * Reports a failed hook as an Event and in the log. The Event has no details: they may contain a Secret
+ * (pkg/kubelet/kuberuntime/kuberuntime_container.go, startContainer).
+ */
 export function hookFailed(
   { recordEvent, log }: { readonly recordEvent: (pod: Pod, event: PodEvent) => void; readonly log: Log },
   pod: Pod,
@@ -61,7 +68,7 @@ export function hookFailed(
   hook: 'PostStartHook' | 'PreStopHook',
   message: string,
 ): void {
-  const fields = { reason: `Failed${hook}`, message: `${hook} failed: ${message}`, containerName: name }
+  const fields = { reason: `Failed${hook}`, message: `${hook} failed`, containerName: name }
   recordEvent(pod, { type: 'Warning', ...fields })
   log.warn('Hook failed', { pod: podPath(pod), container: name, hook, why: message })
 }
