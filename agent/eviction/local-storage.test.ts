@@ -158,3 +158,26 @@ test('a container with limits of other resources only has no limit of local stor
   t.equal(brokenStorageLimit(pod, using({ layer: 8 * mib }), false), undefined)
   t.match(brokenStorageLimit(pod, using({ layer: 10 * mib }), false), /exceeds the total limit of containers 9Mi/)
 })
+
+test('a sidecar counts as a regular container, and an init container with the sidecars before it', async (t) => {
+  const limited = (name: string, limit: string) => ({
+    name,
+    image: 'i',
+    resources: { limits: { 'ephemeral-storage': limit } },
+  })
+  const sidecar = { ...limited('side', '2Mi'), restartPolicy: 'Always' }
+  const limitOf = (...initContainers: ReturnType<typeof limited>[]) => {
+    const pod = aPod({ containers: [limited('main', '2Mi')], spec: { initContainers } })
+    return brokenStorageLimit(pod, using({ scratch: 100 * mib }), false)
+  }
+  t.match(limitOf(sidecar), /total limit of containers 4Mi/)
+  t.match(limitOf(sidecar, limited('init', '3Mi')), /total limit of containers 5Mi/)
+  t.match(limitOf(limited('init', '3Mi'), sidecar), /total limit of containers 4Mi/)
+})
+
+test('an init container alone does not break its own limit while the pod is within the sum', async (t) => {
+  const resources = { limits: { 'ephemeral-storage': '1Mi' } }
+  const other = { name: 'other', image: 'i', resources: { limits: { 'ephemeral-storage': '8Mi' } } }
+  const pod = aPod({ containers: [other], spec: { initContainers: [{ name: 'main', image: 'i', resources }] } })
+  t.equal(brokenStorageLimit(pod, using({ layer: 2 * mib }), false), undefined)
+})

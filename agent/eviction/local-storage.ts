@@ -2,12 +2,11 @@
  * The limits of local storage that a pod exceeds, independent of how full the disk is (eviction_manager.go,
  * localStorageEviction).
  */
-import type { Pod } from '../../api/pod.ts'
+import type { Container, Pod } from '../../api/pod.ts'
 import {
   addQuantities,
   compareQuantities,
   formatQuantity,
-  type Quantity,
   type QuantityLike,
   quantityOf,
   zeroQuantity,
@@ -54,20 +53,36 @@ function brokenVolumeLimit({ spec }: Pod, { volumes }: PodDiskReading): string |
  * podEphemeralStorageLimitEviction).
  */
 function brokenPodLimit({ spec }: Pod, use: PodDiskReading, imagesApart: boolean): string | undefined {
-  const limitOf = ({ resources }: Pod['spec']['containers'][number]) => resources?.limits?.['ephemeral-storage']
-  const regular = spec.containers.map(limitOf).filter(isSome)
-  const ofInits = (spec.initContainers ?? []).map(limitOf).filter(isSome)
-  if (regular.length + ofInits.length === 0) return undefined
-  const together = regular.reduce<Quantity>(addQuantities, zeroQuantity)
-  const limit = ofInits.reduce<QuantityLike>((most, one) => (compareQuantities(one, most) > 0 ? one : most), together)
+  const limit = podLimit(spec)
+  if (limit === undefined) return undefined
   const used = filledBy(use, { rootfs: !imagesApart, logsAndVolumes: true }, 'usedBytes') ?? 0
   if (compareQuantities(quantityOf(used), limit) <= 0) return undefined
   return `Pod ephemeral local storage usage exceeds the total limit of containers ${formatQuantity(limit)}. `
 }
 
-function brokenContainerLimit(pod: Pod, { containers }: PodDiskReading, imagesApart: boolean): string | undefined {
+/**
+ * Sidecars count as regular containers; an init container, with the sidecars before it, only if that is more (PodLimits in
+ * k8s.io/component-helpers/resource).
+ */
+function podLimit(spec: Pod['spec']): QuantityLike | undefined {
+  const limitOf = ({ resources }: Container) => resources?.limits?.['ephemeral-storage']
+  const inits = spec.initContainers ?? []
+  if (!containersOf({ spec }).some((container) => isSome(limitOf(container)))) return undefined
+  let sidecars: QuantityLike = zeroQuantity
+  let most: QuantityLike = zeroQuantity
+  for (const container of inits) {
+    const together = addQuantities(sidecars, limitOf(container) ?? zeroQuantity)
+    if (container.restartPolicy === 'Always') sidecars = together
+    if (compareQuantities(together, most) > 0) most = together
+  }
+  const regular = spec.containers.map(limitOf).filter(isSome).reduce<QuantityLike>(addQuantities, sidecars)
+  return compareQuantities(most, regular) > 0 ? most : regular
+}
+
+/** Limits of regular containers only (containerEphemeralStorageLimitEviction): those of others are in the sum. */
+function brokenContainerLimit({ spec }: Pod, { containers }: PodDiskReading, imagesApart: boolean): string | undefined {
   for (const { name, rootfs, logs } of containers) {
-    const limit = containersOf(pod).find((one) => one.name === name)?.resources?.limits?.['ephemeral-storage']
+    const limit = spec.containers.find((one) => one.name === name)?.resources?.limits?.['ephemeral-storage']
     const used = (logs?.usedBytes ?? 0) + (imagesApart ? 0 : (rootfs?.usedBytes ?? 0))
     if (!isSome(limit) || !exceeds(used, limit)) continue
     return `Container ${name} exceeded its local ephemeral storage limit "${formatQuantity(limit)}". `

@@ -44,8 +44,8 @@ function machine(t: Test, pods: readonly Pod[]) {
   return { clock, ended, world, log }
 }
 
-const limited = (name: string) =>
-  aPod({ name, spec: { volumes: [{ name: 'scratch', emptyDir: { sizeLimit: '1Ki' } }] } })
+const limited = (name: string, priority = 0) =>
+  aPod({ name, spec: { priority, volumes: [{ name: 'scratch', emptyDir: { sizeLimit: '1Ki' } }] } })
 
 test('nothing is measured as long as no pod has a limit', async (t) => {
   const { clock, world } = machine(t, [aPod()])
@@ -87,4 +87,11 @@ test('what could not be counted is logged once for each reason, and no pod goes 
   world.usedBytes = 1025
   await clock.advance(60_000)
   t.equal(ended.size, 1, 'the counted part is enough')
+})
+
+test('a critical pod is not evicted for its limit', async (t) => {
+  const { clock, world, ended } = machine(t, [limited('critical', 2_000_000_000), limited('b')])
+  world.usedBytes = 1025
+  await clock.advance(10_000)
+  t.same([...ended.keys()], ['uid-of-b'])
 })

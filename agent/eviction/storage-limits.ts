@@ -1,4 +1,8 @@
-/** Loop: evicts pods that exceed their own limits of local storage, whatever space is free on the disk. */
+/**
+ * Loop: evicts pods that exceed their own limits of local storage, whatever space is free on the disk. Critical and static pods are
+ * never evicted (eviction_manager.go, evictPod).
+ */
+import { isCriticalPod } from '../../api/pod/critical-pod.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Reader } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -67,7 +71,7 @@ export function storageLimits({ pods, usage, reads, clock, log }: StorageLimitsN
       let failing = false
       while (!signal.aborted) {
         const begunMs = clock.monotonicMs()
-        const limited = pods.active().filter(hasStorageLimits)
+        const limited = pods.active().filter((pod) => hasStorageLimits(pod) && !isCriticalPod(pod))
         try {
           if (limited.length > 0) await check(limited)
           failing = false
