@@ -236,3 +236,30 @@ test('a shutdown that is cancelled while a termination message is read resumes t
   t.match(world.status('work'), { phase: 'Running', reason: undefined })
   t.equal(running().length, 2)
 })
+
+test('a pod has completed once its sidecar has stopped, not before', async (t) => {
+  const { clock, running, runtime, world } = nodeInMemory(t)
+  const container = { image, imagePullPolicy: 'IfNotPresent', command: ['sleep', '1000'] }
+  const initContainers = [{ ...container, name: 'side', restartPolicy: 'Always' }]
+  const containers = [{ ...container, name: 'main' }]
+  world.want(
+    aPod({
+      name: 'job',
+      uid: 'uid-job',
+      restartPolicy: 'Never',
+      containers,
+      spec: { initContainers, terminationGracePeriodSeconds: 5 },
+    }),
+  )
+  await clock.advance(2_000)
+  const main = running().find(({ identity }) => identity.containerName === 'main')
+  runtime.exit(main?.id ?? '', 0)
+  await clock.advance(2_000)
+  t.match(world.status('job'), { phase: 'Running', containerStatuses: [{ state: { terminated: { exitCode: 0 } } }] })
+  await clock.advance(5_000)
+  t.same(running(), [])
+  t.match(world.status('job'), {
+    phase: 'Succeeded',
+    initContainerStatuses: [{ state: { terminated: { exitCode: 137 } } }],
+  })
+})
