@@ -263,3 +263,23 @@ test('a pod has completed once its sidecar has stopped, not before', async (t) =
     initContainerStatuses: [{ state: { terminated: { exitCode: 137 } } }],
   })
 })
+
+test('a container that never ran has failed with its pod, once the pod was initialized', async (t) => {
+  const { clock, world } = nodeInMemory(t)
+  const container = { name: 'main', image: 'missing:1', imagePullPolicy: 'Never', command: listening }
+  const initContainers = [{ ...container, name: 'init' }]
+  world.want(
+    aPod({ name: 'web', uid: 'uid-web', containers: [container] }),
+    aPod({ name: 'staged', uid: 'uid-staged', containers: [container], spec: { initContainers } }),
+  )
+  await clock.advance(2_000)
+  const ending = { reason: 'Evicted', message: 'The node was low on memory', gracePeriodSeconds: 1 }
+  for (const uid of ['uid-web', 'uid-staged']) world.manager.endPod(uid, ending)
+  await clock.advance(3_000)
+  const unknown = { state: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } } }
+  t.match(world.status('web'), { phase: 'Failed', reason: 'Evicted', containerStatuses: [unknown] })
+  t.match(world.status('staged'), {
+    initContainerStatuses: [unknown],
+    containerStatuses: [{ state: { waiting: { reason: 'PodInitializing' } } }],
+  })
+})

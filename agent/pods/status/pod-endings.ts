@@ -3,6 +3,7 @@
 import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../../api/pod.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
+import { isSidecar } from '../record/pod-containers.ts'
 
 /** The pod was rejected: a status without containers (rejectPod in pkg/kubelet/kubelet.go). */
 export function refusedStatus(
@@ -44,6 +45,40 @@ function isRunning({ state }: ContainerStatus): boolean {
 
 function hasRun({ state, lastState }: ContainerStatus): boolean {
   return (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined
+}
+
+/**
+ * The final status of a pod: containers that never ran have failed as well, once the pod was initialized (TerminatePod,
+ * hasPodInitialized and initializedContainers in pkg/kubelet/status/status_manager.go).
+ */
+export function terminatedStatus({ spec }: Pick<Pod, 'spec'>, status: PodStatus): PodStatus {
+  const { containerStatuses, initContainerStatuses } = status
+  const begun = initContainerStatuses?.findLastIndex(hasBegun) ?? -1
+  return {
+    ...status,
+    ...(containerStatuses && isInitialized(spec, status) && { containerStatuses: containerStatuses.map(terminated) }),
+    ...(initContainerStatuses && {
+      initContainerStatuses: initContainerStatuses.map((one, i) => (i <= Math.max(0, begun) ? terminated(one) : one)),
+    }),
+  }
+}
+
+function isInitialized({ initContainers = [] }: Pod['spec'], status: PodStatus): boolean {
+  const last = initContainers.at(-1)
+  if (last === undefined || status.containerStatuses?.some(hasBegun)) return true
+  const found = status.initContainerStatuses?.find(({ name }) => name === last.name)
+  if (isSidecar(last)) return found?.state?.running !== undefined && found.started === true
+  return [found?.state, found?.lastState].some((state) => state?.terminated?.exitCode === 0)
+}
+
+function hasBegun({ state, lastState }: ContainerStatus): boolean {
+  return lastState?.terminated !== undefined || state?.waiting === undefined
+}
+
+function terminated(status: ContainerStatus): ContainerStatus {
+  if (status.state?.terminated !== undefined) return status
+  const message = 'The container could not be located when the pod was terminated'
+  return { ...status, state: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown', message } } }
 }
 
 /** The cause of the end is not the pod itself: its owner may replace it. */

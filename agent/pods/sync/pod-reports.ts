@@ -1,12 +1,13 @@
 /** What the sync of a pod reports: its status, and Events of why containers wait. */
 import { isDeepStrictEqual } from 'node:util'
+import { comesBack } from '../../../api/node/node-shutdown.ts'
 import type { Pod, PodStatus } from '../../../api/pod.ts'
 import type { RuntimeContainer } from '../../runtime/runtime.ts'
 import type { PodPlan } from '../plan/pod-steps.ts'
 import { endMessages, withEnds } from '../record/container-ends.ts'
 import { isFinal } from '../record/pod-phase.ts'
 import { isLeaving, isOver, onEnded, onEndsObserved, onWaitingRecorded, vitalsOf } from '../record/pod-record.ts'
-import { endedStatus } from '../status/pod-endings.ts'
+import { endedStatus, terminatedStatus } from '../status/pod-endings.ts'
 import { podStatus } from '../status/pod-status.ts'
 import { waitingEvents } from '../status/waiting-events.ts'
 import type { SyncPodNeeds } from './sync-needs.ts'
@@ -30,7 +31,7 @@ export function reportStatus(
   const over = isOver(pod, known)
   if (over && containers.length === 0) {
     // Without containers the decision's status is final. A status that the control plane has set is not reported back.
-    if (known.ended !== undefined) statuses.report(uid, pod, known.ended)
+    if (known.ended !== undefined) statuses.report(uid, pod, finalStatus(pod, known.ended))
     return
   }
   const last = known.ended ?? known.status ?? (over ? pod.status : undefined)
@@ -45,12 +46,18 @@ export function reportStatus(
     isOffNetwork: sources().isOffNetwork,
     nowWallMs: date.nowMs() ?? clock.wallMs(),
   })
-  const ended = over ? endedStatus(found, last ?? {}) : found
-  const hasCompleted = !over && isFinal(found.phase)
-  statuses.report(uid, pod, hasCompleted ? endedStatus(found, found) : ended)
+  const isEnding = over || isFinal(found.phase)
+  const shown = isEnding ? finalStatus(pod, endedStatus(found, over ? (last ?? {}) : found)) : found
+  statuses.report(uid, pod, shown)
   // An end is recorded at once: what still runs beside the completed containers is stopped.
-  if (isFinal(ended.phase)) recordEnd(uid, ended, needs)
+  const status = over ? shown : found
+  if (isFinal(status.phase)) recordEnd(uid, status, needs)
   else if (!over && !isLeaving(pod)) recordEnds(uid, pod, containers, needs)
+}
+
+/** A pod that runs again after a shutdown keeps what is known of its containers. */
+function finalStatus(pod: Pod, status: PodStatus): PodStatus {
+  return isFinal(status.phase) && !comesBack(pod, status) ? terminatedStatus(pod, status) : status
 }
 
 function recordEnd(uid: string, ended: PodStatus, { records, updates }: SyncPodNeeds): void {
