@@ -283,3 +283,20 @@ test('a container that never ran has failed with its pod, once the pod was initi
     containerStatuses: [{ state: { waiting: { reason: 'PodInitializing' } } }],
   })
 })
+
+test('the preStop hook of a sidecar begins with the end of its pod, and the sidecar stops after the others', async (t) => {
+  const { clock, running, world } = nodeInMemory(t)
+  const container = { image, imagePullPolicy: 'IfNotPresent', command: listening }
+  const lifecycle = { preStop: { sleep: { seconds: 6 } } }
+  const initContainers = [{ ...container, name: 'side', restartPolicy: 'Always', lifecycle }]
+  const containers = [{ ...container, name: 'main', command: ['sleep', '1000'], lifecycle: { preStop: { sleep: { seconds: 4 } } } }]
+  const pod = aPod({ name: 'web', uid: 'uid-web', containers, spec: { initContainers, terminationGracePeriodSeconds: 8 } })
+  world.want(pod)
+  await clock.advance(2_000)
+  world.manager.endPod('uid-web', { reason: 'Evicted', message: 'low', gracePeriodSeconds: 8 })
+  await clock.advance(5_000)
+  const names = () => running().flatMap(({ identity }) => identity.containerName || [])
+  t.same(names(), ['side', 'main'])
+  await clock.advance(3_500)
+  t.same(names(), [], 'the hook of the sidecar ran beside that of the first')
+})

@@ -23,14 +23,20 @@ export type ContainerStopNeeds = HookNeeds & {
 
 const tryAgainMs = 1_000
 
-export function containerStop(
-  needs: ContainerStopNeeds,
-): (uid: string, pod: Pod | undefined, step: StepOf<'stop'>) => void {
+export interface ContainerStop {
+  stop(uid: string, pod: Pod | undefined, step: StepOf<'stop'>): void
+  /** Its hook begins before its turn to stop, which waits for the end of the hook. */
+  preStop(uid: string, pod: Pod | undefined, step: StepOf<'preStop'>): void
+}
+
+type HookRun = { readonly cancel: () => void; readonly done: Promise<void>; readonly isEarly: boolean }
+
+export function containerStop(needs: ContainerStopNeeds): ContainerStop {
   const { records, runtime, clock, log } = needs
   /** By container id: preStop hooks under way. */
-  const running = new Map<string, AbortController>()
+  const running = new Map<string, HookRun>()
 
-  const preStopOf = (uid: string, pod: Pod | undefined, { target, graceSeconds }: StepOf<'stop'>) => {
+  const preStopOf = (uid: string, pod: Pod | undefined, { target, graceSeconds }: StepOf<'stop' | 'preStop'>) => {
     const container = pod && containerNamed(pod, target.identity.containerName)
     const hook = container?.lifecycle?.preStop
     const ran = records.get(uid)?.preStops.has(target.id) ?? false
@@ -38,45 +44,68 @@ export function containerStop(
     return ran || graceSeconds === 0 ? undefined : { pod, container, hook }
   }
 
-  const stop = async (uid: string, pod: Pod | undefined, step: StepOf<'stop'>, untilMs: number) => {
+  /** Resolves when the hook has ended, also when it was cancelled; undefined: the container has none, or it ran. */
+  const begin = (uid: string, pod: Pod | undefined, step: StepOf<'stop' | 'preStop'>, isEarly: boolean) => {
     const { target, graceSeconds } = step
-    running.get(target.id)?.abort()
     const preStop = preStopOf(uid, pod, step)
-    if (preStop === undefined) return await runtime.stopContainer(target.id, graceSeconds)
+    if (preStop === undefined) return undefined
     const { container, hook } = preStop
     records.update(uid, (record) => onPreStop(record, target.id))
     const hookRun = new AbortController()
-    running.set(target.id, hookRun)
-    const podIP = preStop.pod.spec.hostNetwork ? needs.hostIP() : records.get(uid)?.podIP
     const { signal } = hookRun
+    const podIP = preStop.pod.spec.hostNetwork ? needs.hostIP() : records.get(uid)?.podIP
     const call = { hook, container, id: target.id, podIP, timeoutMs: graceSeconds * 1000, signal }
-    const { result, message } = await runHook(needs, call)
-    if (running.get(target.id) === hookRun) running.delete(target.id)
-    if (signal.aborted) return
-    if (result !== 'success') hookFailed(needs, preStop.pod, container, 'PreStopHook', message)
-    const leftSeconds = Math.max(leastGraceSeconds, Math.ceil((untilMs - clock.monotonicMs()) / 1000))
-    await runtime.stopContainer(target.id, leftSeconds)
+    const done = runHook(needs, call).then(({ result, message }) => {
+      if (running.get(target.id)?.done === done) running.delete(target.id)
+      if (!signal.aborted && result !== 'success') hookFailed(needs, preStop.pod, container, 'PreStopHook', message)
+    })
+    running.set(target.id, { cancel: () => hookRun.abort(), done, isEarly })
+    return { done, signal }
   }
 
-  return (uid, pod, step) => {
-    const { target, graceSeconds, why } = step
-    const { containerName } = target.identity
-    const untilMs = clock.monotonicMs() + graceSeconds * 1000
-    records.update(uid, (record) => onStopping(record, step, untilMs))
-    if (pod !== undefined && why !== '') {
-      needs.recordEvent(pod, { type: 'Normal', reason: 'Killing', message: why, containerName })
+  const leftSeconds = (untilMs: number) =>
+    Math.max(leastGraceSeconds, Math.ceil((untilMs - clock.monotonicMs()) / 1000))
+
+  const stop = async (uid: string, pod: Pod | undefined, step: StepOf<'stop'>, untilMs: number) => {
+    const { target, graceSeconds } = step
+    const underWay = running.get(target.id)
+    if (underWay?.isEarly) {
+      const waiting = new AbortController()
+      await Promise.race([underWay.done, clock.sleep(graceSeconds * 1000, waiting.signal)])
+      waiting.abort()
+      if (records.get(uid)?.stopping.get(target.id) !== untilMs) return
+      underWay.cancel()
+      return await runtime.stopContainer(target.id, leftSeconds(untilMs))
     }
-    if (containerName !== '') log.info('Container stopping', { podUID: uid, container: containerName, graceSeconds })
-    const ended = (afterMs?: number) => {
-      records.update(uid, (record) => onStopEnded(record, target.id, untilMs))
-      needs.again(uid, afterMs)
-    }
-    stop(uid, pod, step, untilMs).then(
-      () => ended(),
-      (error) => {
-        log.warn('Container not stopped', { podUID: uid, container: containerName, error })
-        ended(tryAgainMs)
-      },
-    )
+    underWay?.cancel()
+    const hook = begin(uid, pod, step, false)
+    if (hook === undefined) return await runtime.stopContainer(target.id, graceSeconds)
+    await hook.done
+    if (!hook.signal.aborted) await runtime.stopContainer(target.id, leftSeconds(untilMs))
+  }
+
+  return {
+    preStop: (uid, pod, step) => void begin(uid, pod, step, true),
+    stop(uid, pod, step) {
+      const { target, graceSeconds, why } = step
+      const { containerName } = target.identity
+      const untilMs = clock.monotonicMs() + graceSeconds * 1000
+      records.update(uid, (record) => onStopping(record, step, untilMs))
+      if (pod !== undefined && why !== '') {
+        needs.recordEvent(pod, { type: 'Normal', reason: 'Killing', message: why, containerName })
+      }
+      if (containerName !== '') log.info('Container stopping', { podUID: uid, container: containerName, graceSeconds })
+      const ended = (afterMs?: number) => {
+        records.update(uid, (record) => onStopEnded(record, target.id, untilMs))
+        needs.again(uid, afterMs)
+      }
+      stop(uid, pod, step, untilMs).then(
+        () => ended(),
+        (error) => {
+          log.warn('Container not stopped', { podUID: uid, container: containerName, error })
+          ended(tryAgainMs)
+        },
+      )
+    },
   }
 }

@@ -30,13 +30,14 @@ type Executors = { readonly [S in StepName]: Executor<S> }
 
 export function stepExecutors(needs: StepNeeds): ExecuteStep {
   const { images } = needs
-  const stopContainer = containerStop(needs)
+  const stopping = containerStop(needs)
   const executors: Executors = {
     lookForImage: (uid, _pod, { image }) => images.lookFor(uid, image),
     pullImage: ofDesired(async (uid, pod, { image, container }) => images.pull(uid, pod, image, container.name)),
     runSandbox: ofDesired((uid, pod, step) => runSandbox(needs, uid, pod, step)),
     startContainer: ofDesired((uid, pod, step) => startContainer(needs, uid, pod, step)),
-    stop: async (uid, pod, step) => stopContainer(uid, pod, step),
+    stop: async (uid, pod, step) => stopping.stop(uid, pod, step),
+    preStop: async (uid, pod, step) => stopping.preStop(uid, pod, step),
     remove: (uid, _pod, { target }) => remove(needs, uid, target),
   }
   return (uid, pod, step) => execute(executors, uid, pod, step)

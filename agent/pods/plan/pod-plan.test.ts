@@ -56,6 +56,8 @@ function stepText(step: PodStep): string {
       return `start ${step.container.name} ${step.attempt}`
     case 'stop':
       return `stop ${step.target.id} ${step.graceSeconds}`
+    case 'preStop':
+      return `preStop ${step.target.id} ${step.graceSeconds}`
     case 'remove':
       return `remove ${step.target.id}`
   }
@@ -389,6 +391,18 @@ test('a failed init container ends a pod that may try nothing twice, and its sid
 test('sidecars end once their pod has done its work', async (t) => {
   const [a, b, c, main] = [step('a', succeeded), step('b'), step('c', succeeded), step('main', succeeded)]
   t.same(stepTexts(planPod(staged('OnFailure'), facts([sandbox, a, b, c, main]))), [`stop ${b.id} 30`])
+})
+
+test('the preStop hooks of sidecars begin with those of the others, once', async (t) => {
+  const lifecycle = { preStop: { sleep: { seconds: 1 } } }
+  const pod = wanted({
+    metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 10 },
+    spec: { initContainers: [{ name: 'a', image, restartPolicy: 'Always', lifecycle }] },
+  })
+  const [a, main] = [step('a'), step('main')]
+  t.same(stepTexts(planRemoval(pod, facts([sandbox, a, main]))), [`preStop ${a.id} 10`, `stop ${main.id} 10`])
+  const record = { ...newRecord, preStops: new Set([a.id]), stopping: new Map([[main.id, 1_010_000]]) }
+  t.same(stepTexts(planRemoval(pod, facts([sandbox, a, main], { record }))), [])
 })
 
 test('of a pod that goes, sidecars end last, in reverse order, within the time the pod has', async (t) => {

@@ -164,7 +164,10 @@ function leaveSandbox(found: PodContainers, { record }: PodFacts): readonly PodS
     .map((target) => ({ step: 'stop', target, graceSeconds: 0, why: '' }))
 }
 
-/** Stops all containers at once within the pod's grace period; sidecars after the others, in reverse order of their start. */
+/**
+ * Stops all containers at once within the pod's grace period; sidecars after the others, in reverse order of their start. Their preStop
+ * hooks begin with those of the others (killContainer in pkg/kubelet/kuberuntime/kuberuntime_container.go).
+ */
 function stopAll(
   pod: Pod | undefined,
   containers: readonly RuntimeContainer[],
@@ -180,7 +183,8 @@ function stopAll(
       graceSeconds === undefined ? leastGraceSeconds : Math.min(leastGraceSeconds, Math.max(1, graceSeconds))
     return Math.max(least, Math.min(wanted, Math.ceil(leftSeconds)))
   }
-  const stops = firstToStop(pod, running).flatMap((target): readonly PodStep[] => {
+  const first = firstToStop(pod, running)
+  const stops = first.flatMap((target): readonly PodStep[] => {
     const stop = stopOf(
       target,
       graceOf(target),
@@ -189,7 +193,15 @@ function stopAll(
     )
     return stop === undefined ? [] : [{ ...stop, leaving: true }]
   })
-  return { stops, running: running.length > 0 }
+  const hooks = running
+    .filter((target) => !first.includes(target) && hasPreStop(pod, target) && !record.preStops.has(target.id))
+    .map((target): PodStep => ({ step: 'preStop', target, graceSeconds: graceOf(target) }))
+  return { stops: [...hooks, ...stops], running: running.length > 0 }
+}
+
+function hasPreStop(pod: Pod | undefined, { identity }: RuntimeContainer): boolean {
+  const containers = pod === undefined ? [] : containersOf(pod)
+  return containers.find(({ name }) => name === identity.containerName)?.lifecycle?.preStop !== undefined
 }
 
 function firstToStop(pod: Pod | undefined, running: readonly RuntimeContainer[]): readonly RuntimeContainer[] {

@@ -29,6 +29,8 @@ type StepFields = {
     /** Another instance takes its place. */
     readonly replace?: true
   }
+  /** Begins the preStop hook of a container that is stopped later, after others. */
+  preStop: { readonly target: RuntimeContainer; readonly graceSeconds: number }
   remove: { readonly target: RuntimeContainer }
 }
 
