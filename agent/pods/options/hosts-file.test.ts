@@ -21,6 +21,14 @@ test('the hosts file of a pod has its name, and a line for each alias with all i
   )
 })
 
+test('a pod whose host name is its full name is found by its short name, too', async (t) => {
+  const pod = aPod({ name: 'web', spec: { subdomain: 'shop', setHostnameAsFQDN: true } })
+  t.match(
+    hostsFileText(pod, { ip: '10.244.0.7' }, undefined, undefined),
+    /\n10\.244\.0\.7\tweb\.shop\.default\.svc\.cluster\.local\tweb\n$/,
+  )
+})
+
 test('each address of a pod has a line with its names', async (t) => {
   const both = { ip: '10.244.0.7', ipv6: 'fd00:10:244::7' }
   t.match(

@@ -146,3 +146,19 @@ test('the full name of a pod ends with the domain of the fleet', async (t) => {
   const pod = aPod({ name: 'web', namespace: 'prod', spec: { subdomain: 's' } })
   t.equal(podHostname(pod, 'fleet.example').domain, 's.prod.svc.fleet.example')
 })
+
+test('of options of one name the last one counts, and an empty value is none', async (t) => {
+  const options = [
+    { name: 'ndots', value: '2' },
+    { name: 'edns0', value: '' },
+    { name: 'ndots', value: '3' },
+  ]
+  const host = { servers: [], searches: [], options: ['ndots:1'] }
+  t.same(resolverOf({ dnsPolicy: 'Default', dnsConfig: { options } }, host)?.options, ['ndots:3', 'edns0'])
+})
+
+test('a search domain has no dot at its end, and one that no name can have is left out', async (t) => {
+  t.same(parseResolver('search lan. example.com. .\n').searches, ['lan', 'example.com'])
+  const searches = [`${'a.'.repeat(127)}b`, 'lan']
+  t.same(resolverOf({ dnsPolicy: 'None', dnsConfig: { searches } }, undefined)?.searches, ['lan'])
+})

@@ -12,6 +12,7 @@ export type Resolver = {
 const mostServers = 3
 const mostSearches = 32
 const longestSearches = 2048
+const longestName = 253
 
 /** Whether the pod asks the name server of its node, which answers names of the fleet (pkg/kubelet/network/dns/dns.go, getPodDNSType). */
 function asksCluster({ dnsPolicy, hostNetwork }: PodSpec): boolean {
@@ -36,14 +37,14 @@ export function podResolver(
   const ofMachine = dnsPolicy === 'None' || host === undefined ? noResolver : host
   const base = ofCluster ? clusterResolver(metadata.namespace ?? 'default', clusterDomain, ofMachine) : ofMachine
   const { nameservers = [], searches = [], options = [] } = dnsConfig ?? {}
-  const added = options.flatMap(({ name = '', value }) => (name === '' ? [] : [{ name, value }]))
-  const replaced = new Set(added.map(({ name }) => name))
+  // The last one of a name counts, and an empty value is none (pkg/kubelet/network/dns/dns.go, mergeDNSOptions).
+  const added = new Map(options.flatMap(({ name = '', value = '' }) => (name === '' ? [] : [[name, value]])))
   return {
     servers: [...new Set([...base.servers, ...nameservers])].slice(0, mostServers),
     searches: withinLimits([...new Set([...base.searches, ...searches])]),
     options: [
-      ...base.options.filter((option) => !replaced.has(option.split(':')[0] ?? '')),
-      ...added.map(({ name, value }) => (value === undefined ? name : `${name}:${value}`)),
+      ...base.options.filter((option) => !added.has(option.split(':')[0] ?? '')),
+      ...[...added].map(([name, value]) => (value === '' ? name : `${name}:${value}`)),
     ],
   }
 }
@@ -59,8 +60,9 @@ function clusterResolver(namespace: string, domain: string, { searches }: Resolv
   }
 }
 
+/** Some resolvers abort at a name that is longer than a name can be (formDNSSearchFitsLimits). */
 function withinLimits(searches: readonly string[]): readonly string[] {
-  const kept = searches.slice(0, mostSearches)
+  const kept = searches.slice(0, mostSearches).filter((name) => name.length <= longestName)
   while (kept.join(' ').length > longestSearches) kept.pop()
   return kept
 }
@@ -71,7 +73,7 @@ export function parseResolver(text: string): Resolver {
   const of = (word: string) => lines.filter(([first]) => first === word).map(([, ...rest]) => rest)
   return {
     servers: of('nameserver').flatMap(([server]) => server ?? []),
-    searches: (of('search').at(-1) ?? of('domain').at(-1) ?? []).filter((name) => name !== '.'),
+    searches: (of('search').at(-1) ?? of('domain').at(-1) ?? []).flatMap((name) => (name === '.' ? [] : name.replace(/\.$/, ''))),
     options: of('options').flat(),
   }
 }
