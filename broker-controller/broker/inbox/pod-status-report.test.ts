@@ -21,6 +21,22 @@ test('of the conditions of a pod a node writes those of the kubelet, and no othe
   ])
 })
 
+test('the times at which a pod was bound and started stay, whatever its node reports', async (t) => {
+  const at = (seconds: number) => `2026-01-01T00:00:0${seconds}Z`
+  const scheduled = (seconds: number, status: 'True' | 'False' = 'True') => ({
+    conditions: [{ type: 'PodScheduled', status, lastTransitionTime: at(seconds) }],
+  })
+  const after = (before: object, report: object) => {
+    const pod = aPod({ uid: 'u1', nodeName: 'pi-1', status: before })
+    const answer = podStatusAfter('pi-1', 'u1', aMessage({ status: report }), pod)
+    return answer.isAccepted ? answer.status : undefined
+  }
+  t.match(after(scheduled(1), scheduled(3)), scheduled(1))
+  t.match(after(scheduled(1, 'False'), scheduled(3)), scheduled(3))
+  t.match(after({}, { ...scheduled(3), startTime: at(3) }), { ...scheduled(3), startTime: at(3) })
+  t.match(after({ startTime: at(3) }, { startTime: at(5) }), { startTime: at(3) })
+})
+
 test('a node reports its own pods only, and only the present pod of a name', async (t) => {
   const pod = aPod({ name: 'web', uid: 'u1', nodeName: 'pi-1' })
   const why = (node: string, uid: string, message: Partial<PodMessage>, of: typeof pod | undefined) => {

@@ -1,7 +1,7 @@
 /** The status of a pod after the report of its node. */
 import { comesBack, withoutShutdown } from '../../../api/node/node-shutdown.ts'
 import { isFinished, type PodDeletion, planPodDeletion } from '../../../api/pod/pod-deletion.ts'
-import type { Pod, PodStatus } from '../../../api/pod.ts'
+import type { Pod, PodCondition, PodStatus } from '../../../api/pod.ts'
 import type { PodMessage } from '../../../api/topics.ts'
 
 /** `because` is a reason of the metric `bramble_inbox_dropped_total`. */
@@ -17,7 +17,9 @@ export function podStatusAfter(node: string, uid: string, message: PodMessage, p
   const isBack = comesBack(pod) && !comesBack(pod, message.status)
   const before = isBack && pod.status !== undefined ? withoutShutdown(pod.status) : (pod.status ?? {})
   const { conditions: reported = [], ...report } = message.status
-  const conditions = reported.filter(({ type }) => nodesPodConditions.has(type) || sharedPodConditions.has(type))
+  const conditions = reported
+    .filter(({ type }) => nodesPodConditions.has(type) || sharedPodConditions.has(type))
+    .map((condition) => scheduledSince(condition, before))
   const types = new Set(conditions.map(({ type }) => type))
   const others = (before.conditions ?? []).filter(({ type }) => !types.has(type) && !nodesPodConditions.has(type))
   return {
@@ -25,6 +27,8 @@ export function podStatusAfter(node: string, uid: string, message: PodMessage, p
     status: {
       ...(before.qosClass !== undefined && { qosClass: before.qosClass }),
       ...report,
+      // It does not change across reports (updateStatusInternal in pkg/kubelet/status/status_manager.go).
+      ...(before.startTime !== undefined && { startTime: before.startTime }),
       ...endedAs(pod, report.phase),
       conditions: [...others, ...conditions],
     },
@@ -42,6 +46,15 @@ const nodesPodConditions: ReadonlySet<string> = new Set([
 ])
 /** Both the node and the control plane write these (PodConditionSharedByKubelet); one that the node leaves out stays. */
 const sharedPodConditions: ReadonlySet<string> = new Set(['PodScheduled', 'DisruptionTarget'])
+
+/** The node does not know when the pod was bound, and reports its start: the scheduler's time stays (updateLastTransitionTime). */
+function scheduledSince(condition: PodCondition, before: PodStatus): PodCondition {
+  const known = before.conditions?.find(({ type }) => type === 'PodScheduled')
+  if (condition.type !== 'PodScheduled' || condition.status !== known?.status) return condition
+  return known.lastTransitionTime === undefined
+    ? condition
+    : { ...condition, lastTransitionTime: known.lastTransitionTime }
+}
 
 /** A finished pod stays finished, whatever its node reports. Exception: a pod that its node restarts after a shutdown. */
 function endedAs(pod: Pod, reported: PodStatus['phase']): Pick<PodStatus, 'phase' | 'reason' | 'message'> {
