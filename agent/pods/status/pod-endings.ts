@@ -21,18 +21,19 @@ export function refusedStatus(
 }
 
 /**
- * The pod has ended, by a decision or by itself. Reason and message are those of the end, whatever the state of its
- * containers. Its phase is final only once all its containers have stopped, as what they hold is not free before
- * (mergePodStatus in pkg/kubelet/status/status_manager.go).
+ * The pod has ended, by a decision or by itself. Phase, reason, message and DisruptionTarget are those of its end only once
+ * all its containers have stopped, as what they hold is not free before (mergePodStatus in
+ * pkg/kubelet/status/status_manager.go).
  */
 export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {
   const { phase = 'Failed', reason, message } = ending
   const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = found
-  const running = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses].some(isRunning)
+  const runs = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses].some(isRunning)
+  if (runs) return { ...found, phase: containerStatuses.some(hasRun) ? 'Running' : 'Pending' }
   const disruption = ending.conditions?.filter(({ type }) => type === 'DisruptionTarget') ?? []
   return {
     ...found,
-    phase: !running ? phase : containerStatuses.some(hasRun) ? 'Running' : 'Pending',
+    phase,
     conditions: [...(found.conditions ?? []), ...disruption],
     ...(reason === undefined ? {} : { reason }),
     ...(message === undefined ? {} : { message }),
