@@ -126,6 +126,21 @@ test('an ended container that was stopped for a change is started whatever the p
   t.equal(startedAttempt(chosen([ended], facts({ replacing: new Set(['main-0']) }), 'Never')), 1)
 })
 
+test('a container that a probe stopped after it ran longer than its back-off is started at once', async (t) => {
+  const backoffs = new Map([[backoffKey(main), { waitMs: 40_000, restartedAtMs: nowMs - 45_000 }]])
+  const both = [instance({ attempt: 1, ...failed }), instance(failed)]
+  const after = (ranMs: number, replacing: readonly string[]) => {
+    const exits = new Map([
+      ['main-1', nowMs],
+      ['main-0', nowMs - ranMs],
+    ])
+    return startedAttempt(chosen(both, facts({ backoffs, exits, replacing: new Set(replacing) })))
+  }
+  t.equal(after(45_000, ['main-1']), 2)
+  t.equal(after(39_000, ['main-1']), undefined)
+  t.equal(after(45_000, []), undefined, 'one that crashed waits')
+})
+
 test('a container that crashes waits for its back-off, counted from its exit', async (t) => {
   const backoffs = new Map([[backoffKey(main), { waitMs: 40_000, restartedAtMs: nowMs - 60_000 }]])
   const after = (exitedMsAgo: number) =>

@@ -13,7 +13,7 @@ import {
   stopGraceSeconds,
 } from '../record/pod-containers.ts'
 import { backoffKey, vitalsOf, type WaitingReason } from '../record/pod-record.ts'
-import { crashWaitMs, durationText, type RestartPolicy, shouldRestart } from '../record/restarts.ts'
+import { crashWaitMs, durationText, type RestartPolicy, shouldRestart, stoppedWaitMs } from '../record/restarts.ts'
 import { containerHash } from '../record/spec-hash.ts'
 import type { PodFacts, PodStep, StepOf } from './pod-steps.ts'
 
@@ -45,7 +45,7 @@ export function choose(
   if (!isRunning(newest) && older.some(isRunning)) return { tidy, start: () => [] }
   const goesOn = isAtWork(pod, newest) || (facts.mayBeOld && isRunning(newest))
   const changed = newest.identity.specHash !== containerHash(container) && !goesOn
-  const known = { pod, container, newest, changed, policy }
+  const known = { pod, container, newest, before: older.find(hasEnded), changed, policy }
   return { tidy, ...(isRunning(newest) ? chooseStop(known, found, facts) : chooseRestart(known, facts)) }
 }
 
@@ -53,6 +53,8 @@ type KnownContainer = {
   readonly pod: Pod
   readonly container: Container
   readonly newest: RuntimeContainer
+  /** The last instance before it that has ended. */
+  readonly before: RuntimeContainer | undefined
   /** It is to be replaced by one of the present specification. */
   readonly changed: boolean
   readonly policy: RestartPolicy
@@ -79,12 +81,14 @@ function changedText(container: Container): string {
     : `Container ${container.name} definition changed, will be restarted`
 }
 
-function chooseRestart({ pod, container, newest, changed, policy }: KnownContainer, facts: PodFacts) {
+function chooseRestart({ pod, container, newest, before, changed, policy }: KnownContainer, facts: PodFacts) {
   // A container that ended by itself has succeeded or failed, even if its specification has changed since.
   const isReplaced = facts.record.replacing.has(newest.id)
   if (!isReplaced && !shouldRestart(policy, exitCodeOf(newest))) return {}
   const exitedAtMs = facts.record.exits.get(newest.id) ?? facts.nowMs
-  const waitMs = changed ? 0 : crashWaitMs(facts.record.backoffs.get(backoffKey(container)), exitedAtMs)
+  const backoff = facts.record.backoffs.get(backoffKey(container))
+  const stoppedMs = () => stoppedWaitMs(backoff, exitedAtMs, before && facts.record.exits.get(before.id))
+  const waitMs = changed ? 0 : isReplaced ? stoppedMs() : crashWaitMs(backoff, exitedAtMs)
   const leftMs = exitedAtMs + waitMs - facts.nowMs
   if (leftMs <= 0) return chooseStart(container, newest, facts)
   const { name, namespace = 'default', uid } = pod.metadata

@@ -247,6 +247,8 @@ export function onCreated(
     startProblems: withoutKey(record.startProblems, container.name),
   }
   if (previous === undefined) return created
+  // doBackOff (pkg/kubelet/kuberuntime/kuberuntime_manager.go) counts from an instance that ended before the stop: the first has none.
+  if (record.replacing.has(previous.id) && previous.identity.attempt === 0) return created
   const key = backoffKey(container)
   const backoff = afterRestart(record.backoffs.get(key), record.exits.get(previous.id) ?? nowMs, nowMs)
   return { ...created, backoffs: withEntry(record.backoffs, key, backoff) }

@@ -6,6 +6,7 @@ import {
   durationText,
   restartPolicyOf,
   shouldRestart,
+  stoppedWaitMs,
 } from './restarts.ts'
 
 test('the restart policy decides by the exit code', async (t) => {
@@ -45,4 +46,12 @@ test('a pod restarts its containers always, unless it names another policy', asy
     'Always',
     'Always',
   ])
+})
+
+test('a container that a failed probe stops starts at once if it ran at least as long as the back-off', async (t) => {
+  const last = { waitMs: 40_000, restartedAtMs: 10_000 }
+  t.equal(stoppedWaitMs(undefined, 50_000, undefined), 0, 'the first time')
+  t.equal(stoppedWaitMs(undefined, 50_000, 10_000), 0, 'the second time')
+  t.equal(stoppedWaitMs(last, 50_000, 10_000), 0)
+  t.equal(stoppedWaitMs(last, 49_999, 10_000), 40_000)
 })

@@ -23,6 +23,19 @@ export function crashWaitMs(last: CrashBackoff | undefined, exitedAtMs: number):
   return last === undefined || isOver(last, exitedAtMs) ? 0 : last.waitMs
 }
 
+/**
+ * The wait after a stop for a failed probe: none where the instance before ended at least the back-off ago, or where there is none.
+ * SyncPod stops the container and starts it at once; doBackOff sees the containers as they were before the stop.
+ */
+export function stoppedWaitMs(
+  last: CrashBackoff | undefined,
+  exitedAtMs: number,
+  beforeExitedAtMs: number | undefined,
+): number {
+  if (beforeExitedAtMs === undefined) return 0
+  return exitedAtMs - beforeExitedAtMs >= crashWaitMs(last, beforeExitedAtMs) ? 0 : crashWaitMs(last, exitedAtMs)
+}
+
 /** The state after a restart at `nowMs` that follows an exit at `exitedAtMs`. */
 export function afterRestart(last: CrashBackoff | undefined, exitedAtMs: number, nowMs: number): CrashBackoff {
   const grows = last !== undefined && !isOver(last, exitedAtMs)
