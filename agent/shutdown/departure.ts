@@ -133,6 +133,8 @@ export function departure(needs: DepartureNeeds, release: () => void): Departure
       const { signal } = underway
       goingDown.set({ action, untilMs: clock.monotonicMs() + totalMs(shares) })
       log.info('Machine is shutting down', { action, forMs: totalMs(shares) })
+      // start in pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go
+      needs.recordEvent({ type: 'Normal', reason: 'NodeShutdown', message: 'Shutdown manager detected shutdown event' })
       // Not awaited: a slow link does not take time from the pods.
       reportLeaving()
       stopping = stopAll(shares, signal)
