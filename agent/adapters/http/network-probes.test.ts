@@ -219,7 +219,11 @@ test('nine redirects within the host are followed, and a redirect to another hos
     result: 'failure',
     message: `Get "http://127.0.0.1:${port}/0": stopped after 10 redirects`,
   })
-  t.same(await get('/99'), { result: 'success', message: 'redirected to http://192.0.2.1/away' })
+  t.same(await get('/99'), {
+    result: 'success',
+    message: 'Probe terminated redirects to http://192.0.2.1/away',
+    isWarning: true,
+  })
 })
 
 test('a header of the pod replaces the one that a probe sends by itself', async (t) => {

@@ -100,15 +100,21 @@ async function askHttp(target: Http, held: HeldSocket): Promise<ProbeAnswer> {
     if (status >= 300 && status < 400 && location !== undefined) {
       const next = new URL(location, url)
       // A redirect to another host is a success and is not followed (pkg/probe/http/http.go, RedirectChecker).
-      if (next.hostname !== url.hostname) return { result: 'success', message: `redirected to ${next.href}` }
+      if (next.hostname !== url.hostname) return target.isHook ? success : unfollowed(` to ${next.href}`)
       url = next
       continue
     }
     // The body is read and discarded; the kubelet only logs it, at a high verbosity.
-    if (target.isHook || (status >= 200 && status < 400)) return success
+    if (target.isHook || (status >= 200 && status < 300)) return success
+    if (status >= 300 && status < 400) return unfollowed('')
     return { result: 'failure', message: `HTTP probe failed with statuscode: ${status}` }
   }
   return { result: 'failure', message: `Get "${url.href}": stopped after ${mostRedirects} redirects` }
+}
+
+/** A success with a warning (pkg/probe/http/http.go, DoHTTPProbe). */
+function unfollowed(where: string): ProbeAnswer {
+  return { result: 'success', message: `Probe terminated redirects${where}`, isWarning: true }
 }
 
 type Headers = Http['headers']

@@ -515,6 +515,16 @@ test('a command has the variables of its container that have a value of their ow
   t.same(world.commands, [['check', '80', '', '$(OTHER)', '$(PORT)']])
 })
 
+test('a redirect that a probe does not follow is a success, with one Event', async (t) => {
+  const { clock, probes, world, observe } = tcpProber(t)
+  world.answers.set('1', { result: 'success', message: 'Probe terminated redirects', isWarning: true })
+  observe([{ name: 'main', image: 'app:1', readinessProbe: tcp(1) }], found('one', clock))
+  await clock.advance(30_000)
+  t.equal(probes.vitals('uid').get('one')?.ready, true)
+  t.match(world.events, [{ reason: 'ProbeWarning', message: 'Readiness probe warning: Probe terminated redirects' }])
+  t.equal(world.events.length, 1)
+})
+
 test('a probe of a port that its container does not name has an Event, and no result', async (t) => {
   const { clock, world, observe } = tcpProber(t)
   const main = { name: 'main', image: 'app:1', ports: [{ name: 'web', containerPort: 80 }] }

@@ -223,13 +223,14 @@ function recordProblem({ recordEvent }: ProberNeeds, worker: Worker, pod: Pod): 
   recordEvent(pod, unhealthy(worker, `errored: ${problem}`))
 }
 
-/** Once for consecutive failures, and again for another message: each Event is a message to the controller. */
-function recordFailure({ recordEvent }: ProberNeeds, worker: Worker, pod: Pod, { result, message }: ProbeAnswer): void {
-  const text = result === 'failure' ? `failure ${message}` : ''
+/** Once for consecutive failures or warnings, and again for another message: each Event is a message to the controller. */
+function recordFailure({ recordEvent }: ProberNeeds, worker: Worker, pod: Pod, answer: ProbeAnswer): void {
+  const { result, message, isWarning } = answer
+  const text = result === 'failure' || isWarning ? `${result} ${message}` : ''
   if (result === 'unknown' || worker.lastFailure === text) return
   worker.lastFailure = text
-  if (result === 'success') return
-  recordEvent(pod, unhealthy(worker, `failed: ${message}`))
+  if (isWarning) recordEvent(pod, { ...unhealthy(worker, `warning: ${message}`), reason: 'ProbeWarning' })
+  else if (result === 'failure') recordEvent(pod, unhealthy(worker, `failed: ${message}`))
 }
 
 function unhealthy({ kind, container }: Worker, what: string): PodEvent {

@@ -18,7 +18,12 @@ export type Target =
   | { readonly kind: 'grpc'; readonly host: string; readonly port: number; readonly service: string }
 
 /** `unknown`: the probe could not be tried. */
-export type ProbeAnswer = { readonly result: 'success' | 'failure' | 'unknown'; readonly message: string }
+export type ProbeAnswer = {
+  readonly result: 'success' | 'failure' | 'unknown'
+  readonly message: string
+  /** A success that is recorded with its message. */
+  readonly isWarning?: true
+}
 
 /** Probes over the network. Starts no process and writes nothing. Always answers within the timeout. */
 export interface NetworkProbes {
