@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { ObjectMeta } from '../../../api/meta.ts'
-import type { Pod } from '../../../api/pod.ts'
+import type { Pod, PodStatus } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import type { PodMessage } from '../../../api/topics.ts'
 import { podStatusAfter, removedPod } from './pod-status-report.ts'
@@ -26,7 +26,7 @@ test('the times at which a pod was bound and started stay, whatever its node rep
   const scheduled = (seconds: number, status: 'True' | 'False' = 'True') => ({
     conditions: [{ type: 'PodScheduled', status, lastTransitionTime: at(seconds) }],
   })
-  const after = (before: object, report: object) => {
+  const after = (before: PodStatus, report: PodStatus) => {
     const pod = aPod({ uid: 'u1', nodeName: 'pi-1', status: before })
     const answer = podStatusAfter('pi-1', 'u1', aMessage({ status: report }), pod)
     return answer.isAccepted ? answer.status : undefined
