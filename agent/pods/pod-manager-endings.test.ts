@@ -289,8 +289,15 @@ test('the preStop hook of a sidecar begins with the end of its pod, and the side
   const container = { image, imagePullPolicy: 'IfNotPresent', command: listening }
   const lifecycle = { preStop: { sleep: { seconds: 6 } } }
   const initContainers = [{ ...container, name: 'side', restartPolicy: 'Always', lifecycle }]
-  const containers = [{ ...container, name: 'main', command: ['sleep', '1000'], lifecycle: { preStop: { sleep: { seconds: 4 } } } }]
-  const pod = aPod({ name: 'web', uid: 'uid-web', containers, spec: { initContainers, terminationGracePeriodSeconds: 8 } })
+  const containers = [
+    { ...container, name: 'main', command: ['sleep', '1000'], lifecycle: { preStop: { sleep: { seconds: 4 } } } },
+  ]
+  const pod = aPod({
+    name: 'web',
+    uid: 'uid-web',
+    containers,
+    spec: { initContainers, terminationGracePeriodSeconds: 8 },
+  })
   world.want(pod)
   await clock.advance(2_000)
   world.manager.endPod('uid-web', { reason: 'Evicted', message: 'low', gracePeriodSeconds: 8 })

@@ -205,7 +205,12 @@ test('a bus that ends just after it gave the lock keeps no pod from being asked'
   t.match(logind.locks, { held: 1, taken: 1 })
   logind.prepare(true)
   await clock.advance(5_000)
-  t.match(actions.slice(1), ['uid-of-web Terminated 2', 'uid-of-deaf Terminated 2', /^leave/, 'uid-of-top Terminated 0'])
+  t.match(actions.slice(1), [
+    'uid-of-web Terminated 2',
+    'uid-of-deaf Terminated 2',
+    /^leave/,
+    'uid-of-top Terminated 0',
+  ])
   t.equal(logind.locks.held, 0)
 })
 

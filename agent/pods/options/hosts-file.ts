@@ -41,10 +41,7 @@ export function hostsFileText(
 
 /** Also a pod whose host name is its full one has its short one (kubelet_pods.go, GenerateRunContainerOptions). */
 function podLine(pod: Pod, podIP: string, clusterDomain: string | undefined): string {
-  const { hostname, domain } = podHostname(
-    { ...pod, spec: { ...pod.spec, setHostnameAsFQDN: false } },
-    clusterDomain,
-  )
+  const { hostname, domain } = podHostname({ ...pod, spec: { ...pod.spec, setHostnameAsFQDN: false } }, clusterDomain)
   const names = domain === '' ? hostname : `${hostname}.${domain}\t${hostname}`
   return `${podIP}\t${names}\n`
 }

@@ -73,7 +73,9 @@ export function parseResolver(text: string): Resolver {
   const of = (word: string) => lines.filter(([first]) => first === word).map(([, ...rest]) => rest)
   return {
     servers: of('nameserver').flatMap(([server]) => server ?? []),
-    searches: (of('search').at(-1) ?? of('domain').at(-1) ?? []).flatMap((name) => (name === '.' ? [] : name.replace(/\.$/, ''))),
+    searches: (of('search').at(-1) ?? of('domain').at(-1) ?? []).flatMap((name) =>
+      name === '.' ? [] : name.replace(/\.$/, ''),
+    ),
     options: of('options').flat(),
   }
 }
