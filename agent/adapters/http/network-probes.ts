@@ -100,28 +100,33 @@ async function askHttp(target: Http, held: HeldSocket): Promise<ProbeAnswer> {
     if (status >= 300 && status < 400 && location !== undefined) {
       const next = new URL(location, url)
       // A redirect to another host is a success and is not followed (pkg/probe/http/http.go, RedirectChecker).
-      if (next.hostname !== url.hostname) return target.isHook ? success : unfollowed(` to ${next.href}`)
+      if (next.hostname !== url.hostname) return unfollowed(target, ` to ${next.href}`)
       url = next
       continue
     }
-    // The body is read and discarded; the kubelet only logs it, at a high verbosity.
-    if (target.isHook || (status >= 200 && status < 300)) return success
-    if (status >= 300 && status < 400) return unfollowed('')
-    return { result: 'failure', message: `HTTP probe failed with statuscode: ${status}` }
+    return answerOf(target, status)
   }
   return { result: 'failure', message: `Get "${url.href}": stopped after ${mostRedirects} redirects` }
 }
 
+/** The body is read and discarded; the kubelet only logs it, at a high verbosity. */
+function answerOf(target: Http, status: number): ProbeAnswer {
+  if (target.isHook || (status >= 200 && status < 300)) return success
+  if (status >= 300 && status < 400) return unfollowed(target, '')
+  return { result: 'failure', message: `HTTP probe failed with statuscode: ${status}` }
+}
+
 /** A success with a warning (pkg/probe/http/http.go, DoHTTPProbe). */
-function unfollowed(where: string): ProbeAnswer {
+function unfollowed({ isHook }: Http, where: string): ProbeAnswer {
+  if (isHook) return success
   return { result: 'success', message: `Probe terminated redirects${where}`, isWarning: true }
 }
 
-type Headers = Http['headers']
+type HttpHeaders = Http['headers']
 
 type FirstRequest = {
   readonly url: URL
-  readonly headers: Headers
+  readonly headers: HttpHeaders
   readonly text: string
 }
 
@@ -218,7 +223,7 @@ const single: ReadonlySet<string> = new Set(['host', 'user-agent'])
 const unsent: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'trailer'])
 
 /** Throws the error of Go's client (net/http, Transport.roundTrip) for an invalid header. A header may be given several times. */
-function requestText(url: URL, headers: Headers): string {
+function requestText(url: URL, headers: HttpHeaders): string {
   const seen = new Set<string>()
   const lines = headers.flatMap(({ name, value }) => {
     if (!headerName.test(name)) throw new Error(`net/http: invalid header field name ${JSON.stringify(name)}`)

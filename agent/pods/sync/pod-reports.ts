@@ -46,13 +46,20 @@ export function reportStatus(
     isOffNetwork: sources().isOffNetwork,
     nowWallMs: date.nowMs() ?? clock.wallMs(),
   })
-  const isEnding = over || isFinal(found.phase)
-  const shown = isEnding ? finalStatus(pod, endedStatus(found, over ? (last ?? {}) : found)) : found
+  const shown = shownStatus(pod, found, { over, last })
   statuses.report(uid, pod, shown)
   // An end is recorded at once: what still runs beside the completed containers is stopped.
   const status = over ? shown : found
   if (isFinal(status.phase)) recordEnd(uid, status, needs)
   else if (!over && !isLeaving(pod)) recordEnds(uid, pod, containers, needs)
+}
+
+type Ending = { readonly over: boolean; readonly last: PodStatus | undefined }
+
+/** `last`: of a pod that is over, the status of its end. */
+function shownStatus(pod: Pod, found: PodStatus, { over, last }: Ending): PodStatus {
+  if (!over && !isFinal(found.phase)) return found
+  return finalStatus(pod, endedStatus(found, over ? (last ?? {}) : found))
 }
 
 /** A pod that runs again after a shutdown keeps what is known of its containers. */
