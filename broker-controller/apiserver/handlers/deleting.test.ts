@@ -129,3 +129,27 @@ test('many nodes are deleted together, and each is written into the list of revo
   const list = await ask('GET', '/api/v1/namespaces/kube-system/configmaps/bramble-revoked-certificates')
   t.equal(JSON.stringify(list.body).match(/system:node:pi-\d+ NodeDeleted/g)?.length, 20)
 })
+
+test('a deletion answers with the object for the kinds whose clients read it, else with a Status', async (t) => {
+  const { ask } = await anApi(t)
+  const made = async (path: string, body: Document) => {
+    const { name } = body['metadata'] as { name: string }
+    t.equal((await ask('POST', path, { body })).code, 201, name)
+    return ask('DELETE', `${path}/${name}`)
+  }
+  const object = (apiVersion: string, kind: string, more: Document = {}) => {
+    return { apiVersion, kind, metadata: { name: 'one' }, ...more }
+  }
+  const core = '/api/v1/namespaces/default'
+  const service = object('v1', 'Service', { spec: { ports: [{ port: 80 }] } })
+  t.match(await made(`${core}/services`, service), { code: 200, body: { kind: 'Service', spec: { clusterIP: /./ } } })
+  const quota = object('v1', 'ResourceQuota', { spec: { hard: { pods: '1' } } })
+  t.match(await made(`${core}/resourcequotas`, quota), { body: { kind: 'ResourceQuota' } })
+  t.match(await made(`${core}/serviceaccounts`, object('v1', 'ServiceAccount')), { body: { kind: 'ServiceAccount' } })
+  const storage = '/apis/storage.k8s.io/v1'
+  const driver = object('storage.k8s.io/v1', 'CSIDriver', { spec: {} })
+  t.match(await made(`${storage}/csidrivers`, driver), { body: { kind: 'CSIDriver' } })
+  const aClass = object('storage.k8s.io/v1', 'StorageClass', { provisioner: 'example.com/disk' })
+  t.match(await made(`${storage}/storageclasses`, aClass), { body: { kind: 'StorageClass' } })
+  t.match(await made(configMapsPath, sentMap()), { body: { kind: 'Status', details: { kind: 'configmaps' } } })
+})

@@ -27,6 +27,7 @@ function secretAnnotationWarnings({ metadata }: ServiceAccount): readonly string
 
 export const serviceAccountStrategy: KindStrategy<ServiceAccount> = {
   ...resources.serviceaccounts,
+  returnsDeletedObject: true,
   table: serviceAccountTable,
   selectableFields: [],
   warningsOnCreate: secretAnnotationWarnings,

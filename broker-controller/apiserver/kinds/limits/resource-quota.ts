@@ -29,6 +29,7 @@ const quotaTable: TableOf<ResourceQuota> = {
 
 export const resourceQuotaStrategy: KindStrategy<ResourceQuota> = {
   ...resources.resourcequotas,
+  returnsDeletedObject: true,
   table: quotaTable,
   selectableFields: [],
   subresources: { status: { ...statusSubresource, validateUpdate: (_, now) => quotaStatusProblems(now) } },

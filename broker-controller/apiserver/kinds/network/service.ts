@@ -16,6 +16,7 @@ import { serviceTable } from './service-table.ts'
 
 export const serviceStrategy: KindStrategy<Service> = {
   ...resources.services,
+  returnsDeletedObject: true,
   table: serviceTable,
   selectableFields: ['spec.clusterIP', 'spec.type'],
   subresources: {

@@ -43,6 +43,7 @@ const claimTable: TableOf<PersistentVolumeClaim> = {
 
 export const persistentVolumeClaimStrategy: KindStrategy<PersistentVolumeClaim> = {
   ...resources.persistentvolumeclaims,
+  returnsDeletedObject: true,
   table: claimTable,
   selectableFields: [],
   subresources: { status: { ...statusSubresource, validateUpdate: (_, now) => claimStatusProblems(now) } },

@@ -37,6 +37,7 @@ const persistentVolumeTable: TableOf<PersistentVolume> = {
 
 export const persistentVolumeStrategy: KindStrategy<PersistentVolume> = {
   ...resources.persistentvolumes,
+  returnsDeletedObject: true,
   table: persistentVolumeTable,
   selectableFields: [],
   subresources: {

@@ -24,6 +24,7 @@ const storageClassTable: TableOf<StorageClass> = {
 
 export const storageClassStrategy: KindStrategy<StorageClass> = {
   ...resources.storageclasses,
+  returnsDeletedObject: true,
   table: storageClassTable,
   selectableFields: [],
   subresources: {},

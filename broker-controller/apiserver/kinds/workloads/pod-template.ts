@@ -23,6 +23,7 @@ const podTemplateTable: TableOf<PodTemplate> = {
 
 export const podTemplateStrategy: KindStrategy<PodTemplate> = {
   ...resources.podtemplates,
+  returnsDeletedObject: true,
   table: podTemplateTable,
   selectableFields: [],
   subresources: {},
