@@ -153,3 +153,18 @@ test('a deletion answers with the object for the kinds whose clients read it, el
   t.match(await made(`${storage}/storageclasses`, aClass), { body: { kind: 'StorageClass' } })
   t.match(await made(configMapsPath, sentMap()), { body: { kind: 'Status', details: { kind: 'configmaps' } } })
 })
+
+test('an Event is deleted at once with every policy: the garbage collector reads none', async (t) => {
+  const { ask } = await anApi(t)
+  const path = '/api/v1/namespaces/default/events'
+  for (const body of [
+    { propagationPolicy: 'Orphan' },
+    { propagationPolicy: 'Foreground' },
+    { orphanDependents: true },
+  ]) {
+    const metadata = { name: 'started', namespace: 'default' }
+    await ask('POST', path, { body: { apiVersion: 'v1', kind: 'Event', metadata, involvedObject: {} } })
+    t.match(await ask('DELETE', `${path}/started`, { body }), { code: 200, body: { kind: 'Status' } })
+    t.match(await ask('GET', `${path}/started`), { code: 404 })
+  }
+})

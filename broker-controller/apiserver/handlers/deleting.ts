@@ -95,10 +95,11 @@ function isPolicyAsked({ propagationPolicy, orphanDependents }: DeleteOptions): 
 
 /** Where neither the request nor a finalizer decides about the dependents (shouldOrphanDependents in registry/generic). */
 function defaultPolicy(
-  { orphansByDefault }: KindStrategy,
+  { orphansByDefault, hasNoDependents }: KindStrategy,
   { metadata }: AnyObject,
   options: DeleteOptions,
 ): Pick<DeleteOptions, 'propagationPolicy'> {
+  if (hasNoDependents) return { propagationPolicy: 'Background' }
   const isDecided = Object.values<string>(dependentsFinalizers).some((name) => metadata.finalizers?.includes(name))
   return orphansByDefault && !isPolicyAsked(options) && !isDecided ? { propagationPolicy: 'Orphan' } : {}
 }

@@ -106,6 +106,8 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   readonly orphansByDefault?: true
   /** Such a deletion warns its author. */
   readonly warnsOfOrphans?: true
+  /** The garbage collector reads no objects of the kind: no policy holds one (GarbageCollectionPolicy Unsupported). */
+  readonly hasNoDependents?: true
   /** Called before an object leaves the store. */
   beforeRemoval?(name: string, needs: Pick<ResourceNeeds, 'store' | 'clock'>): Promise<void>
   /** A deletion answers with the object as it was, not with a Status (genericregistry.Store.ReturnDeletedObject). */
