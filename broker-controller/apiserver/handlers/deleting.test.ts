@@ -168,3 +168,32 @@ test('an Event is deleted at once with every policy: the garbage collector reads
     t.match(await ask('GET', `${path}/started`), { code: 404 })
   }
 })
+
+test('a deletion without a body has the preconditions of its query', async (t) => {
+  const { ask } = await anApi(t)
+  const { body } = await ask('POST', configMapsPath, { body: sentMap() })
+  const { uid, resourceVersion } = body['metadata'] as { uid: string; resourceVersion: string }
+  const path = `${configMapsPath}/settings`
+  t.match(await ask('DELETE', `${path}?uid=another`), { code: 409, body: { message: /UID in precondition: another/ } })
+  const older = await ask('DELETE', `${path}?resourceVersion=1`)
+  t.match(older, { code: 409, body: { message: /ResourceVersion in precondition: 1/ } })
+  t.match(await ask('DELETE', `${path}?uid=${uid}&resourceVersion=${resourceVersion}`), { code: 200 })
+})
+
+test('a deletion with orphanDependents false that waits is answered with 202', async (t) => {
+  const { ask } = await anApi(t)
+  await ask('POST', configMapsPath, { body: sentMap({}, { finalizers: ['example.com/keep'] }) })
+  const path = `${configMapsPath}/settings`
+  t.match(await ask('DELETE', path, { body: { orphanDependents: false } }), { code: 202, body: { kind: 'ConfigMap' } })
+  t.match(await ask('DELETE', path, { body: { propagationPolicy: 'Background' } }), { code: 200 })
+})
+
+test('deletecollection deletes no more than its limit, and refuses the options that a list refuses', async (t) => {
+  const { ask } = await anApi(t)
+  for (const name of ['a', 'b', 'c']) await ask('POST', configMapsPath, { body: sentMap({}, { name }) })
+  t.match(await ask('DELETE', `${configMapsPath}?resourceVersionMatch=Exact`), { code: 422 })
+  t.match(await ask('DELETE', `${configMapsPath}?limit=none`), { code: 400 })
+  const { body } = await ask('DELETE', `${configMapsPath}?limit=2`)
+  t.match(body, { items: [{ metadata: { name: 'a' } }, { metadata: { name: 'b' } }], metadata: { continue: /./ } })
+  t.match(await ask('GET', configMapsPath), { body: { items: { length: 1 } } })
+})

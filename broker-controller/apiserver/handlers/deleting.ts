@@ -11,7 +11,7 @@ import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { isSwitchedOn } from '../wire/query.ts'
 import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
-import { selectionOf } from './list-options.ts'
+import { pageOf, pageOfList, refuseListOptions, selectionOf } from './list-options.ts'
 import { represent, representList } from './representation.ts'
 import { forbid, keyOfRoute, representationOptions } from './resource-request.ts'
 import type { KindStrategy, ResourceNeeds, ResourceRequest } from './strategy.ts'
@@ -114,8 +114,11 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
   const deletion = { key: keyOfRoute(route), options, dryRun, ...(webhooks && { admit: judging(webhooks) }) }
   const { removed, object } = await deleteOne(resource, deletion, needs)
   const warnings = deletionWarnings(resource, options, webhooks)
-  if (!removed || resource.returnsDeletedObject)
-    return objectAnswer(represent(resource, object, representation), 200, warnings)
+  if (!removed || resource.returnsDeletedObject) {
+    // As DeleteResource (apiserver, endpoints/handlers/delete.go).
+    const code = !removed && options.orphanDependents === false ? 202 : 200
+    return objectAnswer(represent(resource, object, representation), code, warnings)
+  }
   const { name, group } = resource
   const { uid } = object.metadata
   const done = successStatus({ name: route.name, ...(group && { group }), kind: name, ...(uid && { uid }) })
@@ -159,20 +162,25 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   const { route, query } = request
   const { resource, namespace } = route
   const representation = representationOptions(request, needs)
-  const { matches } = selectionOf(resource, query)
+  const { matches, isEverything } = selectionOf(resource, query)
+  const nowMs = needs.clock.wallMs()
+  refuseListOptions(query)
+  const wanted = pageOf(query, nowMs)
   const options = await deleteOptions(request, needs)
   const dryRun = isDryRun(query, 'DeleteOptions', options.dryRun)
   const webhooks = await webhooksOf(request, needs.webhooks, 'DELETE', dryRun)
   const { items, resourceVersion } = await needs.store.list(resource.id, namespace || undefined)
+  const selected = items.filter(matches)
+  const page = pageOfList(selected, { resourceVersion, nowMs }, wanted, isEverything)
   const ended: AnyObject[] = []
   const deletion = { options, dryRun, ...(webhooks && { admit: judging(webhooks) }) }
-  for await (const results of deleteEach(resource, items.filter(matches), deletion, needs)) {
+  for await (const results of deleteEach(resource, page.items, deletion, needs)) {
     for (const result of results) {
       if (result.status === 'fulfilled') ended.push(result.value.object)
       else if (!isApiError(result.reason, 'NotFound')) throw result.reason
     }
   }
-  const list = representList(resource, ended, { resourceVersion }, representation)
+  const list = representList(resource, ended, page.metadata, representation)
   return objectAnswer(list, 200, deletionWarnings(resource, options, webhooks))
 }
 
@@ -195,7 +203,11 @@ async function deleteOptions(request: ResourceRequest, { parseYaml }: ResourceNe
 function optionsInQuery(query: URLSearchParams): unknown {
   const seconds = query.get('gracePeriodSeconds')
   const policy = query.get('propagationPolicy')
+  // Convert_url_Values_To_v1_DeleteOptions (apimachinery, meta/v1/conversion.go).
+  const [uid, resourceVersion] = [query.get('uid'), query.get('resourceVersion')]
+  const preconditions = { ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) }
   return {
+    ...(Object.keys(preconditions).length > 0 && { preconditions }),
     ...(seconds !== null && { gracePeriodSeconds: Number(seconds) }),
     ...(policy && { propagationPolicy: policy }),
     ...(query.has('orphanDependents') && { orphanDependents: isSwitchedOn(query, 'orphanDependents') }),
