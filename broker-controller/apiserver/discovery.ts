@@ -229,7 +229,8 @@ function aggregatedGroup({ group, versions }: ServedGroup, { kinds, extensions }
 
 const notKnown: DiscoveredVersion = { freshness: 'Stale', resources: [] }
 
-function objectVerbsOf({ defined }: KindStrategy): readonly string[] {
+function objectVerbsOf({ defined, hasNoCollectionDeletion }: KindStrategy): readonly string[] {
+  if (hasNoCollectionDeletion) return objectVerbs.filter((verb) => verb !== 'deletecollection')
   return defined?.isTerminating ? endingVerbs : objectVerbs
 }
 

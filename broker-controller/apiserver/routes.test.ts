@@ -135,6 +135,7 @@ test('a status is read, replaced and patched', async (t) => {
 test('objects of all namespaces are listed and watched, not changed', async (t) => {
   t.match(routed('GET', '/api/v1/pods', new URLSearchParams('watch=1')), ['watch', 'pods', ''])
   t.match(routed('DELETE', '/api/v1/pods'), { kind: 'not-allowed' })
+  t.match(routed('DELETE', '/api/v1/namespaces'), { kind: 'not-allowed' }, 'namespaces have no deletecollection')
 })
 
 test('verbs that a resource does not support are rejected', async (t) => {

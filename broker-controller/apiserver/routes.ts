@@ -129,6 +129,7 @@ function isAllowed(verb: ResourceRoute['verb'], { resource, namespace, name, sub
   if (verb === '') return false
   if (subresource !== '') return verb === 'get' || verb === 'update' || verb === 'patch'
   if (verb === 'create' && name !== '') return false
+  if (verb === 'deletecollection' && resource.hasNoCollectionDeletion) return false
   const acrossNamespaces = resource.namespaced && namespace === ''
   return !acrossNamespaces || verb === 'list' || verb === 'watch'
 }

@@ -44,6 +44,7 @@ export const namespaceStrategy: KindStrategy<Namespace> = {
   validateCreate: finalizerProblems,
   validateUpdate: (_, now) => finalizerProblems(now),
   podSecurity: { judges: 'namespace' },
+  hasNoCollectionDeletion: true,
   // immortalNamespaces in staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go.
   undeletable: {
     names: ['default', 'kube-system', 'kube-public', 'kube-node-lease'],

@@ -11,7 +11,7 @@ import type { JsonSchema, OpenApiVersion } from './type-schemas.ts'
 
 /** A kind and what can be done with it. A kind that is answered and never stored has no subresources and is `created` only. */
 export type DescribedKind = {
-  readonly resource: Resource & { readonly defined?: DefinedKind }
+  readonly resource: Resource & { readonly defined?: DefinedKind; readonly hasNoCollectionDeletion?: true }
   readonly subresources: { readonly [name: string]: Subresource<AnyObject> }
   readonly isStored: boolean
 }
@@ -92,7 +92,8 @@ export function pathsOf(described: DescribedKind, version: OpenApiVersion): { re
     return Object.fromEntries(paths)
   }
   if (namespaced) add(`${base}/${name}`, [], [listOf(resource, 'ForAllNamespaces')])
-  add(collection, inside, [listOf(resource, ''), creation(resource, kindTypeName(resource)), deletionOfMany(resource)])
+  const ofMany = described.resource.hasNoCollectionDeletion ? [] : [deletionOfMany(resource)]
+  add(collection, inside, [listOf(resource, ''), creation(resource, kindTypeName(resource)), ...ofMany])
   const item = `${collection}/{name}`
   add(item, [...inside, 'name'], [...partOperations(resource, ''), deletion(resource)])
   for (const [sub, row] of Object.entries(described.subresources)) {
