@@ -87,3 +87,39 @@ test('a node that is not cordoned has no field unschedulable, whatever the clien
   t.equal(replaced.code, 200)
   t.notMatch(JSON.stringify(replaced.body), /unschedulable/)
 })
+
+test('an update of a kind that needs a version is refused without one, or with version 0', async (t) => {
+  const { ask } = await anApi(t)
+  const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
+  const lease = (metadata: Document = {}) => {
+    return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'leader', ...metadata }, spec: {} }
+  }
+  const { body } = await ask('POST', leases, { body: lease() })
+  const refused = {
+    code: 422,
+    body: {
+      message:
+        'leases.coordination.k8s.io "leader" is invalid: metadata.resourceVersion: Invalid value: 0x0: ' +
+        'must be specified for an update',
+    },
+  }
+  t.match(await ask('PUT', `${leases}/leader`, { body: lease() }), refused)
+  t.match(await ask('PUT', `${leases}/leader`, { body: lease({ resourceVersion: '0' }) }), refused)
+  const without = { type: patchTypes.merge, body: { metadata: { resourceVersion: null } } }
+  t.match(await ask('PATCH', `${leases}/leader`, without), refused)
+  const { resourceVersion } = body['metadata'] as Document
+  t.match(await ask('PUT', `${leases}/leader`, { body: lease({ resourceVersion }) }), { code: 200 })
+  const label = { type: patchTypes.merge, body: { metadata: { labels: { a: 'b' } } } }
+  t.match(await ask('PATCH', `${leases}/leader`, label), { code: 200 }, 'a patch keeps the version')
+})
+
+test('version 0 in an update is no version, and a dry run answers with the stored one', async (t) => {
+  const { ask } = await anApi(t)
+  await ask('POST', configMapsPath, { body: sentMap() })
+  const path = `${configMapsPath}/settings`
+  const { body } = await ask('PUT', path, { body: sentMap({ data: { a: '1' } }, { resourceVersion: '0' }) })
+  t.match(body, { data: { a: '1' }, metadata: { resourceVersion: /[1-9]/ } })
+  const { resourceVersion } = body['metadata'] as Document
+  const dry = await ask('PUT', `${path}?dryRun=All`, { body: sentMap({ data: { a: '2' } }) })
+  t.match(dry, { code: 200, body: { data: { a: '2' }, metadata: { resourceVersion } } })
+})

@@ -138,7 +138,7 @@ async function writeChange(
   const secured = await podSecurityWarnings(request, next, present, needs)
   await webhooks?.validate(shownPart(route, next), shownPart(route, present))
   await pause() // Others may change the object meanwhile: it is written only onto what was read.
-  const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
+  const put = async (one: AnyObject) => (dryRun ? ofVersion(one, present) : written(request, present, one, needs))
   const result = await (subresource === '' ? writeBy(resource, next, present, needs, put) : put(next))
   const own = subresource === '' ? resource.warningsOnUpdate?.(present, next) : undefined
   const all = [...warnings, ...(own ?? []), ...secured, ...(webhooks?.warnings ?? [])]
@@ -253,11 +253,13 @@ async function patched(request: ResourceRequest): Promise<Change> {
 function refuseOther(request: ResourceRequest, object: AnyObject, present: AnyStored): void {
   refuseOtherName(request, object)
   const { route } = request
-  const { name = '', uid, resourceVersion } = object.metadata
-  if (route.verb === 'update' && route.resource.defined && !resourceVersion) {
-    // AllowUnconditionalUpdate is false (registry/customresource/strategy.go).
+  const { name = '', uid, resourceVersion: stated = '' } = object.metadata
+  // Versions are numbers, and 0 is none (Update in apiserver, registry/generic/registry/store.go).
+  const resourceVersion = /^0+$/.test(stated) ? '' : stated
+  if (route.resource.needsVersion && resourceVersion === '' && viewOf(route.resource, route.subresource) === undefined) {
     const message = 'Invalid value: 0x0: must be specified for an update'
-    throw invalidObject(route.resource, name, [
+    const { name: kind, group } = route.resource
+    throw invalidObject({ kind, group }, name, [
       { field: 'metadata.resourceVersion', reason: 'FieldValueInvalid', message },
     ])
   }
@@ -302,6 +304,11 @@ function changedPart({ route }: ResourceRequest, present: AnyStored, wanted: Any
   if (part?.access === 'update') return part.change(present, wanted, rfc3339(nowMs))
   if (part?.access === 'view') return wanted
   return subresourceOf(kind, 'status') === undefined ? wanted : replaceStatus(wanted, present.status)
+}
+
+/** What a dry run answers with: nothing is written, so the version is that of the stored object. */
+function ofVersion(object: AnyObject, { metadata: { resourceVersion } }: AnyStored): AnyObject {
+  return { ...object, metadata: { ...object.metadata, resourceVersion } }
 }
 
 /** Written only onto what was read. An object that only its finalizers kept goes with the last of them. */

@@ -20,6 +20,7 @@ const budgetTable: TableOf<PodDisruptionBudget> = {
 
 export const podDisruptionBudgetStrategy: KindStrategy<PodDisruptionBudget> = {
   ...resources.poddisruptionbudgets,
+  needsVersion: true,
   table: budgetTable,
   selectableFields: [],
   subresources: { status: statusSubresource },

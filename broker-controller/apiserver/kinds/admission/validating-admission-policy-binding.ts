@@ -18,6 +18,7 @@ import { refuseHiddenParams } from './param-access.ts'
 
 export const validatingAdmissionPolicyBindingStrategy: KindStrategy<ValidatingAdmissionPolicyBinding> = {
   ...resources.validatingadmissionpolicybindings,
+  needsVersion: true,
   table: {
     columns: tableColumns('Name', 'PolicyName', 'ParamRef', 'Age'),
     cells: ({ metadata, spec: { policyName = '', paramRef } = {} }, nowMs) => [

@@ -21,6 +21,7 @@ import { refuseHiddenParamKind } from './param-access.ts'
 
 export const validatingAdmissionPolicyStrategy: KindStrategy<ValidatingAdmissionPolicy> = {
   ...resources.validatingadmissionpolicies,
+  needsVersion: true,
   table: {
     columns: [
       ...tableColumns('Name'),

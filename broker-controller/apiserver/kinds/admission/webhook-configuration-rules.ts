@@ -26,6 +26,7 @@ export function webhookConfigurationRules<C extends MutatingWebhookConfiguration
   readonly mutating: boolean
 }): Omit<KindStrategy<C>, keyof Resource> {
   return {
+    needsVersion: true,
     table: {
       columns: [...tableColumns('Name'), { name: 'Webhooks', type: 'integer', priority: 0 }, ...tableColumns('Age')],
       cells: ({ metadata, webhooks = [] }, nowMs) => [

@@ -70,6 +70,7 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
       ...(conversion && { conversion }),
       ...(version.deprecated && { warning: deprecationOf(version, apiVersion, kind) }),
     },
+    needsVersion: true,
     table: customTable(version.additionalPrinterColumns, content.shown),
     selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => namesOfPath(jsonPath).join('.')),
     subresources: subresourcesOf(version, schema),

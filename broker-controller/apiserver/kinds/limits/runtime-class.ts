@@ -20,6 +20,7 @@ const runtimeClassTable: TableOf<RuntimeClass> = {
 
 export const runtimeClassStrategy: KindStrategy<RuntimeClass> = {
   ...resources.runtimeclasses,
+  needsVersion: true,
   table: runtimeClassTable,
   selectableFields: [],
   subresources: {},

@@ -24,18 +24,22 @@ test('an APIService without a Service is available at once, one with a Service g
 
 test('its status is written apart, and a write of it changes nothing else', async (t) => {
   const { ask } = await anApi(t)
-  await ask('POST', path, { body: anApiService({ service }) })
+  const made = await ask('POST', path, { body: anApiService({ service }) })
   const conditions = [{ type: 'Mine', status: 'True' }]
-  const changed = { ...anApiService({ service, versionPriority: 20 }), status: { conditions } }
-  t.match(await ask('PUT', `${path}/v1.wardle.example.com/status`, { body: changed }), {
+  const given = { ...anApiService({ service, versionPriority: 20 }), status: { conditions } }
+  const changed = { ...given, metadata: made.body['metadata'] }
+  const written = await ask('PUT', `${path}/v1.wardle.example.com/status`, { body: changed })
+  t.match(written, {
     code: 200,
     body: { spec: { versionPriority: 10 }, status: { conditions } },
   })
-  t.match(await ask('PUT', `${path}/v1.wardle.example.com`, { body: { ...changed, status: {} } }), {
+  const { metadata } = written.body
+  t.match(await ask('PUT', `${path}/v1.wardle.example.com`, { body: { ...changed, metadata, status: {} } }), {
     code: 200,
     body: { spec: { versionPriority: 20 }, status: { conditions } },
   })
-  const odd = { ...changed, status: { conditions: [{ type: 'Mine', status: 'Yes' }] } }
+  const { metadata: newest } = (await ask('GET', `${path}/v1.wardle.example.com`)).body
+  const odd = { ...changed, metadata: newest, status: { conditions: [{ type: 'Mine', status: 'Yes' }] } }
   t.match(await ask('PUT', `${path}/v1.wardle.example.com/status`, { body: odd }), { code: 422 })
 })
 

@@ -26,6 +26,7 @@ const csiDriverTable: TableOf<CSIDriver> = {
 
 export const csiDriverStrategy: KindStrategy<CSIDriver> = {
   ...resources.csidrivers,
+  needsVersion: true,
   returnsDeletedObject: true,
   table: csiDriverTable,
   selectableFields: [],

@@ -22,6 +22,7 @@ const csiNodeTable: TableOf<CSINode> = {
 
 export const csiNodeStrategy: KindStrategy<CSINode> = {
   ...resources.csinodes,
+  needsVersion: true,
   returnsDeletedObject: true,
   table: csiNodeTable,
   selectableFields: [],

@@ -22,6 +22,7 @@ const storageCapacityTable: TableOf<CSIStorageCapacity> = {
 
 export const csiStorageCapacityStrategy: KindStrategy<CSIStorageCapacity> = {
   ...resources.csistoragecapacities,
+  needsVersion: true,
   table: storageCapacityTable,
   selectableFields: [],
   subresources: {},

@@ -28,6 +28,7 @@ const volumeAttachmentTable: TableOf<VolumeAttachment> = {
 
 export const volumeAttachmentStrategy: KindStrategy<VolumeAttachment> = {
   ...resources.volumeattachments,
+  needsVersion: true,
   returnsDeletedObject: true,
   table: volumeAttachmentTable,
   selectableFields: [],
