@@ -21,7 +21,11 @@ import {
 } from './strategy.ts'
 
 /** The object that a client requests, computed from the present one, and the managers that its write leaves. */
-export type Wanted = Read<AnyObject> & { readonly managers: FieldManagers }
+export type Wanted = Read<AnyObject> & {
+  readonly managers: FieldManagers
+  /** Where the object is created, once it has passed admission; undefined: `managers`. */
+  readonly managersOf?: (named: AnyObject) => FieldManagers
+}
 
 /** Throws Invalid without a field manager, BadRequest for a body that is not an object of the kind. */
 export async function readApply(
@@ -107,15 +111,18 @@ function typeText(apiVersion: unknown, kind: unknown): string {
   return `${version.includes('/') ? version : `/${version}`}, Kind=${kind === undefined ? '' : nameText(kind)}`
 }
 
-/** An applier that creates needs the permission to create, too (withAuthorization in endpoints/handlers/create.go). */
+/** A client that creates by an apply or an update needs the permission to create, too (withAuthorization in endpoints/handlers/update.go). */
 export async function permitCreation(
   { route, identity }: ResourceRequest,
   { access }: ResourceNeeds,
   { metadata }: AnyObject,
 ): Promise<void> {
-  const { resource: kind, namespace, name } = route
+  const { resource: kind, namespace, name, verb } = route
   if (metadata.uid) {
-    const because = `uid mismatch: the provided object specified uid ${clipped(metadata.uid)}, and no existing object was found`
+    const because =
+      verb === 'update'
+        ? `Precondition failed: UID in precondition: ${clipped(metadata.uid)}, UID in object meta: `
+        : `uid mismatch: the provided object specified uid ${clipped(metadata.uid)}, and no existing object was found`
     throw conflict(kind, name, because)
   }
   const { group, name: resource } = kind

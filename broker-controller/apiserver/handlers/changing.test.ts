@@ -123,3 +123,49 @@ test('version 0 in an update is no version, and a dry run answers with the store
   const dry = await ask('PUT', `${path}?dryRun=All`, { body: sentMap({ data: { a: '2' } }) })
   t.match(dry, { code: 200, body: { data: { a: '2' }, metadata: { resourceVersion } } })
 })
+
+test('an update creates the object that is not there, of the kinds that Kubernetes creates so', async (t) => {
+  const { ask } = await anApi(t)
+  const services = '/api/v1/namespaces/default/services'
+  const service = (metadata: Document = {}) => {
+    return { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web', ...metadata }, spec: { ports: [{ port: 80 }] } }
+  }
+  t.match(await ask('PUT', `${services}/web`, { body: service({ uid: 'of-another' }) }), {
+    code: 409,
+    body: { message: /Precondition failed: UID in precondition: of-another, UID in object meta: $/ },
+  })
+  t.match(await ask('PUT', `${services}/other`, { body: service() }), { code: 400 })
+  t.match(await ask('PUT', `${services}/web/status`, { body: service() }), { code: 404 })
+  t.match(await ask('PUT', `${services}/web?dryRun=All`, { body: service() }), { code: 201 })
+  const made = await ask('PUT', `${services}/web?fieldManager=me`, { body: service({ resourceVersion: '7' }) })
+  t.match(made, {
+    code: 201,
+    body: { metadata: { managedFields: [{ manager: 'me', operation: 'Update' }] }, spec: { clusterIP: /^10\./ } },
+  })
+  t.match(await ask('PUT', `${services}/web`, { body: service() }), { code: 200 })
+  const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
+  const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'leader' }, spec: {} }
+  t.match(await ask('PUT', `${leases}/leader`, { body: lease }), { code: 201 })
+  t.match(await ask('PUT', `${configMapsPath}/settings`, { body: sentMap() }), { code: 404 })
+})
+
+test('who creates by an update needs the permission to create', async (t) => {
+  const { ask } = await anApi(t)
+  const rbac = '/apis/rbac.authorization.k8s.io/v1'
+  const apiVersion = 'rbac.authorization.k8s.io/v1'
+  const rules = [{ apiGroups: [''], resources: ['services'], verbs: ['update'] }]
+  await ask('POST', `${rbac}/clusterroles`, {
+    body: { apiVersion, kind: 'ClusterRole', metadata: { name: 'updater' }, rules },
+  })
+  const subjects = [{ kind: 'User', name: 'eve', apiGroup: 'rbac.authorization.k8s.io' }]
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'updater' }
+  await ask('POST', `${rbac}/clusterrolebindings`, {
+    body: { apiVersion, kind: 'ClusterRoleBinding', metadata: { name: 'updater' }, subjects, roleRef },
+  })
+  const body = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' }, spec: { ports: [{ port: 80 }] } }
+  const eve = { user: 'eve', groups: ['system:authenticated'] }
+  t.match(await ask('PUT', '/api/v1/namespaces/default/services/web', { body, as: eve }), {
+    code: 403,
+    body: { message: /User "eve" cannot create resource "services"/ },
+  })
+})

@@ -9,6 +9,7 @@ import { isObject } from '../../../api/text/json.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { AnyStored } from '../../store/store.ts'
+import type { ManagedWrite } from '../managed-fields/managers.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
 import { patchForm, structuralPatchForms, unsupportedBody } from '../wire/content-negotiation.ts'
@@ -29,7 +30,7 @@ import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
 import { type FieldManagers, prepareForUpdate, refuseLengthyProblems } from './admission.ts'
 import { permitCreation, readApply, type Wanted } from './applying.ts'
 import { versionsOfManagers } from './conversion/managed-versions.ts'
-import { makeObject } from './creating.ts'
+import { makeObject, managersOfNew } from './creating.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
 import { podSecurityWarnings } from './pod-security-gate.ts'
 import { represent, representPart } from './representation.ts'
@@ -80,7 +81,7 @@ function isOvertaken(error: unknown, present: AnyStored | undefined): boolean {
 type Attempts = {
   readonly request: ResourceRequest
   readonly needs: ResourceNeeds
-  /** An apply creates the object that is not there. */
+  /** An apply creates the object that is not there, and so does an update of some kinds. */
   readonly mayCreate: boolean
   readonly wantedFrom: (present: AnyObject | undefined) => Wanted
   readonly webhooks: RequestWebhooks | undefined
@@ -97,20 +98,21 @@ async function changeOf(request: ResourceRequest, needs: ResourceNeeds): Promise
   const isApply = route.verb === 'patch' && patchForm(request.contentType) === 'apply'
   const wantedFrom = isApply ? await readApply(request, needs) : await readChange(request, needs)
   const webhooks = await webhooksOf(request, needs.webhooks, 'UPDATE', dryRun)
-  const mayCreate = isApply && route.subresource === ''
+  const isCreating = isApply || (route.verb === 'update' && route.resource.createdByUpdate === true)
+  const mayCreate = isCreating && route.subresource === ''
   return { request, needs, mayCreate, wantedFrom, webhooks, options, dryRun, pause }
 }
 
 type Write = () => Promise<ApiResponse>
 
 async function creation({ request, needs, options, pause }: Attempts, wanted: Wanted): Promise<Write> {
-  const { value, warnings, managers } = wanted
+  const { value, warnings, managers, managersOf = () => managers } = wanted
   const { resource } = request.route
   await permitCreation(request, needs, value)
   await pause()
   return async () => {
     refuseOtherName(request, value)
-    const made = await makeObject(request, needs, value, () => managers)
+    const made = await makeObject(request, needs, value, managersOf)
     return objectAnswer(represent(resource, made.object, options), 201, [...warnings, ...made.warnings])
   }
 }
@@ -152,13 +154,23 @@ async function readChange(
 ): Promise<(present: AnyObject | undefined) => Wanted> {
   const write = managedWrite(request, 'Update', needs.clock.wallMs())
   const read = request.route.verb === 'patch' ? await patched(request) : await replaced(request, needs)
-  const { resource, subresource, name } = request.route
+  const { resource, subresource } = request.route
   const view = viewOf(resource, subresource)
   return (present) => {
-    if (present === undefined) throw notFound(resource, name)
+    if (present === undefined) return createdBy(request, write, read)
     const { value, warnings } = read(view === undefined ? present : view.show(present))
     return { value, warnings, managers: updatedManagers(present, value.metadata.managedFields, write) }
   }
+}
+
+/** What an update creates, whichever version it states. Throws NotFound for a patch. */
+function createdBy({ route }: ResourceRequest, write: ManagedWrite, read: Change): Wanted {
+  const { resource, name } = route
+  if (route.verb !== 'update') throw notFound(resource, name)
+  const { value, warnings } = read({ metadata: {} })
+  const { resourceVersion: _, ...metadata } = value.metadata
+  const managers = updatedManagers(undefined, metadata.managedFields, write)
+  return { value: { ...value, metadata }, warnings, managers, managersOf: managersOfNew(resource, value, write) }
 }
 
 /** The wanted object, with its defaults, after the webhooks that change it. */

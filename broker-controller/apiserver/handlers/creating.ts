@@ -3,6 +3,7 @@ import { ApiError, alreadyExists, isApiError, notFound } from '../../../api/api-
 import { nodeOf } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
+import type { ManagedWrite } from '../managed-fields/managers.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { fieldValidation, inNamespace, isDryRun, parseBody, readObject, repeatedFields } from '../wire/request-body.ts'
 import { type FieldManagers, prepareForCreate, refuseLengthyProblems, withDefaults } from './admission.ts'
@@ -12,6 +13,7 @@ import { podSecurityWarnings } from './pod-security-gate.ts'
 import { represent } from './representation.ts'
 import { forbid, representationOptions } from './resource-request.ts'
 import {
+  type KindStrategy,
   type Put,
   type ResourceNeeds,
   type ResourceRequest,
@@ -41,16 +43,21 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   await pause()
   const { value, warnings } = readObject(kind, input, validation, repeated)
   await pause()
-  // What admission and the server add has no manager.
-  const managersOf = (named: AnyObject): FieldManagers => {
-    const { managedFields, areDispensable } = updatedManagers(undefined, value.metadata.managedFields, write)
-    return {
-      managedFields: () => managedFields(shownForm(kind, withDefaults(kind, named))),
-      ...(areDispensable && { areDispensable }),
-    }
-  }
-  const made = await makeObject(request, needs, value, managersOf)
+  const made = await makeObject(request, needs, value, managersOfNew(kind, value, write))
   return objectAnswer(represent(kind, made.object, options), 201, [...warnings, ...made.warnings])
+}
+
+/** The managers of an object that a client creates, once it has its name. What admission and the server add has no manager. */
+export function managersOfNew(
+  kind: KindStrategy,
+  { metadata }: AnyObject,
+  write: ManagedWrite,
+): (named: AnyObject) => FieldManagers {
+  const { managedFields, areDispensable } = updatedManagers(undefined, metadata.managedFields, write)
+  return (named) => ({
+    managedFields: () => managedFields(shownForm(kind, withDefaults(kind, named))),
+    ...(areDispensable && { areDispensable }),
+  })
 }
 
 /**

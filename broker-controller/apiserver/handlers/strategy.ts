@@ -51,6 +51,8 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   readonly largestBytes?: number
   /** The fields and items of a body of this kind, and of an object; undefined: those of any object. */
   readonly mostValues?: number
+  /** An update of an object that is not there creates it (AllowCreateOnUpdate is true). */
+  readonly createdByUpdate?: true
   /** An update states the version that it replaces (AllowUnconditionalUpdate is false). */
   readonly needsVersion?: true
   /** What is wrong with a name; undefined: it must be a DNS subdomain. */

@@ -50,6 +50,7 @@ function sourceOf({ source = {}, reportingComponent, reportingInstance }: Event)
 
 export const eventStrategy: KindStrategy<Event> = {
   ...resources.events,
+  createdByUpdate: true,
   hasNoDependents: true,
   table: eventTable,
   // AddFieldLabelConversionsForEvent in pkg/apis/core/v1/conversion.go.

@@ -13,6 +13,7 @@ const limitRangeTable: TableOf<LimitRange> = {
 
 export const limitRangeStrategy: KindStrategy<LimitRange> = {
   ...resources.limitranges,
+  createdByUpdate: true,
   table: limitRangeTable,
   selectableFields: [],
   subresources: {},

@@ -20,6 +20,7 @@ const runtimeClassTable: TableOf<RuntimeClass> = {
 
 export const runtimeClassStrategy: KindStrategy<RuntimeClass> = {
   ...resources.runtimeclasses,
+  createdByUpdate: true,
   needsVersion: true,
   table: runtimeClassTable,
   selectableFields: [],

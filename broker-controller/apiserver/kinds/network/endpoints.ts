@@ -23,6 +23,7 @@ const endpointsTable: TableOf<Endpoints> = {
 
 export const endpointsStrategy: KindStrategy<Endpoints> = {
   ...resources.endpoints,
+  createdByUpdate: true,
   table: endpointsTable,
   selectableFields: [],
   subresources: {},

@@ -16,6 +16,7 @@ import { serviceTable } from './service-table.ts'
 
 export const serviceStrategy: KindStrategy<Service> = {
   ...resources.services,
+  createdByUpdate: true,
   returnsDeletedObject: true,
   table: serviceTable,
   selectableFields: ['spec.clusterIP', 'spec.type'],

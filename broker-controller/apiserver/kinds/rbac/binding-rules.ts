@@ -15,6 +15,7 @@ import { bindingTable } from './rbac-tables.ts'
 /** What the strategies of both kinds have in common. */
 export function bindingRules<B extends RoleBinding | ClusterRoleBinding>(): Omit<KindStrategy<B>, keyof Resource> {
   return {
+    createdByUpdate: true,
     table: bindingTable,
     selectableFields: [],
     subresources: {},

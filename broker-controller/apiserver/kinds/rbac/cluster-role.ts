@@ -10,6 +10,7 @@ import { roleTable } from './rbac-tables.ts'
 
 export const clusterRoleStrategy: KindStrategy<ClusterRole> = {
   ...resources.clusterroles,
+  createdByUpdate: true,
   table: roleTable,
   selectableFields: [],
   subresources: {},

@@ -9,6 +9,7 @@ import { roleTable } from './rbac-tables.ts'
 
 export const roleStrategy: KindStrategy<Role> = {
   ...resources.roles,
+  createdByUpdate: true,
   table: roleTable,
   selectableFields: [],
   subresources: {},
