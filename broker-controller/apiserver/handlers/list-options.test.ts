@@ -45,7 +45,6 @@ test('a long list comes in pages, all of them with the version of the first', as
   t.same(last.metadata, { resourceVersion: '7' })
   for (const wrong of [
     'continue=nonsense',
-    'limit=-1',
     'continue=WzEsMl0',
     `resourceVersion=7&continue=${first.metadata.continue}`,
   ]) {
@@ -77,10 +76,23 @@ function errorOf(run: () => unknown): ApiError | undefined {
   return undefined
 }
 
+test('a negative limit is none, and version 0 may stay in the query of the next page', async (t) => {
+  const page = (text: string) => pageOfList(pods, { resourceVersion: '7', nowMs: 0 }, pageOf(query(text), 0), true)
+  t.same(page('limit=-1').items.length, pods.length)
+  const { metadata } = page('limit=2')
+  const next = page(`limit=2&resourceVersion=0&continue=${metadata.continue}`)
+  t.same(names(next.items), ['c', 'd'])
+})
+
 test('a watch begins at the resourceVersion of the request', async (t) => {
   const start = (text: string) => watchStart(query(text), '5')
   t.match(start(''), { from: undefined, markInitialEnd: false }, 'with everything there is')
   t.match(start('resourceVersion=0'), { from: undefined })
+  const marked = { from: undefined, markInitialEnd: true }
+  t.match(start('allowWatchBookmarks=true'), marked, 'as with sendInitialEvents')
+  t.match(start('resourceVersion=0&allowWatchBookmarks=true'), marked)
+  t.match(start('resourceVersion=3&allowWatchBookmarks=true'), { from: '3', markInitialEnd: false })
+  t.throws(() => start('timeoutSeconds=soon'), { code: 400 })
   t.match(start('resourceVersion=3&timeoutSeconds=300'), { from: '3', timeoutMs: 300_000, bookmarks: false })
   const streaming = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
   t.match(start(streaming), { from: undefined, bookmarks: true, markInitialEnd: true })

@@ -65,17 +65,24 @@ const longestListMs = 5 * 60_000
 
 /** Which page the query asks for. BadRequest where it cannot be understood, Expired where the first page is too old. */
 export function pageOf(query: URLSearchParams, nowMs: number): Page {
-  const limit = Number(query.get('limit') || '0')
-  if (!Number.isInteger(limit) || limit < 0) throw new ApiError('BadRequest', 'limit: must be a number of objects')
+  // A negative limit is none (GetList in apiserver, storage/etcd3/store.go).
+  const limit = Math.max(integerIn(query, 'limit'), 0)
   const token = query.get('continue')
   if (!token) return { limit, after: undefined }
-  if (query.get('resourceVersion')) {
+  if (!['', '0'].includes(query.get('resourceVersion') ?? '')) {
     throw new ApiError('BadRequest', 'specifying resource version is not allowed when using continue')
   }
   const after = parseContinue(token)
   const isExpired = after.version !== '' && Math.abs(nowMs - after.sinceMs) > longestListMs
   if (isExpired) throw expiredList({ ...after, version: '' })
   return { limit, after }
+}
+
+/** A number of the query; 0 where it is missing. Throws BadRequest where it is none. */
+function integerIn(query: URLSearchParams, name: string): number {
+  const text = query.get(name) || '0'
+  if (!/^[+-]?\d{1,18}$/.test(text)) throw new ApiError('BadRequest', `${name}: must be an integer`)
+  return Number(text)
 }
 
 /** Throws Invalid for options of a list that contradict each other (ValidateListOptions in meta/internalversion/validation). */
@@ -196,11 +203,13 @@ export function watchStart(query: URLSearchParams, latest: string): WatchStart {
   const match = query.get('resourceVersionMatch') ?? ''
   refuseWatchOptions({ asked, match, token: query.get('continue') ?? '' })
   const fromNothing = version === '' || version === '0'
-  const seconds = Number(query.get('timeoutSeconds') || '0')
+  const seconds = integerIn(query, 'timeoutSeconds')
+  // A watch from nothing is one with its initial events (SetListOptionsDefaults, apimachinery, meta/internalversion/defaults.go).
+  const isFromStart = initial || (fromNothing && asked === null)
   return {
-    from: initial || (fromNothing && asked === null) ? undefined : fromNothing ? latest : version,
+    from: isFromStart ? undefined : fromNothing ? latest : version,
     bookmarks,
-    markInitialEnd: initial && bookmarks,
+    markInitialEnd: isFromStart && bookmarks,
     timeoutMs: seconds > 0 ? seconds * 1000 : undefined,
   }
 }

@@ -49,6 +49,7 @@ export async function watchObjects(request: ResourceRequest, needs: ResourceNeed
       return representation.form === 'table' && !first ? withoutHeader(shown) : shown
     },
     bookmark: (metadata: { resourceVersion: string }) => representBookmark(resource, metadata, representation),
+    emptyList: () => JSON.stringify(representList(resource, [], {}, representation)),
     ended: resource.defined?.ended,
   }
   return { kind: 'stream', pieces: watchLines(needs, resource.id, options, signal) }

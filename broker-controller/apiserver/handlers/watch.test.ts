@@ -22,6 +22,7 @@ const everything: WatchOptions = {
   timeoutMs: undefined,
   shown: (object) => object,
   bookmark: (metadata) => ({ metadata }),
+  emptyList: () => '{}',
 }
 
 type Watched = {
@@ -82,9 +83,13 @@ test('a bookmark marks the end of the initial events on request', async (t) => {
   const { store, next, line, end } = watching({ markInitialEnd: true })
   await store.create('configmaps', aMap('a'))
   t.same(await next(1), ['ADDED a'])
+  const annotations = {
+    'k8s.io/initial-events-end': 'true',
+    'kubernetes.io/initial-events-list-blueprint': Buffer.from('{}').toString('base64'),
+  }
   t.match(await line(), {
     type: 'BOOKMARK',
-    object: { metadata: { resourceVersion: '1', annotations: { 'k8s.io/initial-events-end': 'true' } } },
+    object: { metadata: { resourceVersion: '1', annotations } },
   })
   end()
 })

@@ -24,6 +24,8 @@ export type WatchOptions = {
   readonly shown: (object: AnyStored, first: boolean) => unknown
   /** The object of a bookmark, which has only a version. */
   readonly bookmark: (metadata: { resourceVersion: string; annotations?: { [key: string]: string } }) => unknown
+  /** A list without items, as JSON: what a client makes a list of that it reads as a watch. */
+  readonly emptyList: () => string
 }
 
 export type WatchNeeds = { readonly store: Store; readonly clock: Clock }
@@ -116,13 +118,18 @@ type WatchStart = {
 async function startOf(
   store: Store,
   resource: ResourceName,
-  { from, namespace, matches, markInitialEnd, bookmark }: WatchOptions,
+  { from, namespace, matches, markInitialEnd, bookmark, emptyList }: WatchOptions,
 ): Promise<WatchStart> {
   if (from !== undefined) return { version: from, items: [], marks: [] }
   const { items, resourceVersion } = await store.list(resource, namespace)
-  const annotations = { 'k8s.io/initial-events-end': 'true' }
-  const marks = markInitialEnd ? [eventLine('BOOKMARK', bookmark({ resourceVersion, annotations }))] : []
-  return { version: resourceVersion, items: items.filter(matches), marks }
+  const start = { version: resourceVersion, items: items.filter(matches), marks: [] }
+  if (!markInitialEnd) return start
+  const annotations = {
+    'k8s.io/initial-events-end': 'true',
+    // watchListTransformer in apiserver, endpoints/handlers/response.go.
+    'kubernetes.io/initial-events-list-blueprint': Buffer.from(emptyList()).toString('base64'),
+  }
+  return { ...start, marks: [eventLine('BOOKMARK', bookmark({ resourceVersion, annotations }))] }
 }
 
 function isVisible({ namespace, matches }: WatchOptions): (object: AnyStored) => boolean {
