@@ -44,6 +44,7 @@ export function initContainersProblems(
   return inits.flatMap((container, index) => [
     ...(repeated.has(containers.length + index) ? [duplicate(`${field}[${index}].name`, container.name)] : []),
     ...containerProblems(`${field}[${index}]`, container, hostNetwork),
+    ...hostPortProblems(field, inits.slice(index, index + 1), index),
     ...initProblems(`${field}[${index}]`, container, graceSeconds),
   ])
 }
@@ -98,9 +99,12 @@ function portProblems(field: string, port: ContainerPort, hostNetwork: boolean):
   const between = 'must be between 1 and 65535, inclusive'
   return [
     ...(name === '' ? [] : problemsWith(`${field}.name`, name, portNameProblem)),
-    ...(inRange(containerPort) ? [] : [invalid(`${field}.containerPort`, containerPort, between)]),
-    ...(hostPort === undefined || inRange(hostPort) ? [] : [invalid(`${field}.hostPort`, hostPort, between)]),
-    ...(hostNetwork && hostPort !== undefined && hostPort !== containerPort
+    ...(containerPort === 0 ? [required(`${field}.containerPort`)] : []),
+    ...(containerPort === 0 || inRange(containerPort)
+      ? []
+      : [invalid(`${field}.containerPort`, containerPort, between)]),
+    ...(!hostPort || inRange(hostPort) ? [] : [invalid(`${field}.hostPort`, hostPort, between)]),
+    ...(hostNetwork && hostPort && hostPort !== containerPort
       ? [invalid(`${field}.hostPort`, hostPort, 'must match `containerPort` when `hostNetwork` is true')]
       : []),
     ...oneOfWords(`${field}.protocol`, protocol, ['TCP', 'UDP', 'SCTP']),
@@ -116,12 +120,12 @@ function portNameRepeated(field: string, ports: readonly ContainerPort[]): reado
   )
 }
 
-/** One port of the machine can serve one container only. */
-function hostPortProblems(field: string, containers: readonly Container[]): readonly Problem[] {
+/** One port of the machine can serve one container only. Init containers run one by one, each for itself. `first`: the index of the first. */
+function hostPortProblems(field: string, containers: readonly Container[], first = 0): readonly Problem[] {
   const places = containers.flatMap(({ ports = [] }, container) =>
     ports.flatMap(({ hostPort, protocol = 'TCP', hostIP = '' }, port) =>
       hostPort
-        ? [{ at: `${field}[${container}].ports[${port}].hostPort`, text: `${protocol}/${hostIP}/${hostPort}` }]
+        ? [{ at: `${field}[${first + container}].ports[${port}].hostPort`, text: `${protocol}/${hostIP}/${hostPort}` }]
         : [],
     ),
   )

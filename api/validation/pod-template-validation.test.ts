@@ -71,3 +71,21 @@ test('a template is decoded by the schema of a pod', async (t) => {
   const decoded = decode(PodTemplateSpecSchema, { spec: { containers: [{ name: 'a', image: 'a:1' }], unknown: 1 } })
   t.match(decoded, { ok: true, unknownFields: ['spec.unknown'] })
 })
+
+test('host port 0 is none, and the host ports of one init container differ', async (t) => {
+  const found = (spec: Partial<PodSpec>) => problemsOf(template(spec))
+  const ports = (...numbers: readonly number[]) => numbers.map((hostPort) => ({ containerPort: 80, hostPort }))
+  const main = { name: 'main', image: 'busybox', ports: ports(5) }
+  t.same(found({ containers: [{ ...main, ports: ports(0, 0) }] }), [])
+  t.same(found({ containers: [{ ...main, ports: [{ containerPort: 0 }] }] }), [
+    'spec.template.spec.containers[0].ports[0].containerPort: Required value',
+  ])
+  const initContainers = [
+    { ...main, name: 'second' },
+    { ...main, name: 'first', ports: ports(5, 5) },
+  ]
+  t.same(found({ containers: [main], initContainers }), [
+    'spec.template.spec.initContainers[1].ports[1].hostPort: Duplicate value: "TCP//5"',
+  ])
+  t.match(found({ activeDeadlineSeconds: 2 ** 31 }), [/must be between 1 and 2147483647, inclusive$/])
+})

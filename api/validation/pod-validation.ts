@@ -100,7 +100,7 @@ export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
     ...(spec.initContainers ?? []).flatMap((container, index) =>
       devicesProblems(`${at}.initContainers[${index}]`, container, spec),
     ),
-    ...(activeDeadlineSeconds < 1
+    ...(activeDeadlineSeconds < 1 || activeDeadlineSeconds > 2147483647
       ? [invalid(`${at}.activeDeadlineSeconds`, activeDeadlineSeconds, 'must be between 1 and 2147483647, inclusive')]
       : []),
     ...(spec.shareProcessNamespace && spec.hostPID
