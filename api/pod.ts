@@ -241,7 +241,7 @@ const containerFields = {
 }
 const ContainerSchema = object('core.v1.Container', containerFields)
 export type Container = Described<typeof ContainerSchema>
-const EphemeralContainerSchema = object('core.v1.EphemeralContainer', {
+export const EphemeralContainerSchema = object('core.v1.EphemeralContainer', {
   ...inside(1, containerFields),
   targetContainerName: field(2, optional(text)),
 })
@@ -470,7 +470,7 @@ const TopologySpreadConstraintSchema = object('core.v1.TopologySpreadConstraint'
 })
 export type TopologySpreadConstraint = Described<typeof TopologySpreadConstraintSchema>
 
-const PodSpecSchema = object('core.v1.PodSpec', {
+export const PodSpecSchema = object('core.v1.PodSpec', {
   volumes: field(1, optional(listBy('name', VolumeSchema, { oneSource: true }))),
   initContainers: field(20, optional(listBy('name', ContainerSchema))),
   containers: field(2, listBy('name', ContainerSchema)),

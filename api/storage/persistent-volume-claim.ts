@@ -18,7 +18,7 @@ import {
 
 const reference = { apiGroup: pointer(1, optional(text)), kind: field(2, text), name: field(3, text) }
 
-const PersistentVolumeClaimSpecSchema = object('core.v1.PersistentVolumeClaimSpec', {
+export const PersistentVolumeClaimSpecSchema = object('core.v1.PersistentVolumeClaimSpec', {
   accessModes: field(1, optional(list(text))),
   resources: field(
     2,

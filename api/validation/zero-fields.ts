@@ -7,17 +7,19 @@ import { isObject } from '../text/json.ts'
  * schema requires, those that are pointers in Go, where 0 or false is a choice, and objects: `emptyDir: {}` is one, too.
  */
 export function withoutZeros<S extends TSchema>(schema: S, value: Described<S>): Described<S> {
-  return cleaned(schema, value) as Described<S>
+  return valueWithoutZeros(schema, value) as Described<S>
 }
 
-function cleaned(schema: TSchema | undefined, value: unknown): unknown {
+/** The same of a value that may have only some of the fields. */
+export function valueWithoutZeros(schema: TSchema | undefined, value: unknown): unknown {
   const { items, properties, required = [], 'x-bramble-field-numbers': numbers = {} } = schema ? keywordsOf(schema) : {}
-  if (Array.isArray(value)) return value.map((item) => cleaned(items, item))
+  if (Array.isArray(value)) return value.map((item) => valueWithoutZeros(items, item))
   if (properties === undefined || !isObject(value)) return value
   const fields = Object.entries(value).flatMap(([name, inner]) => {
     const field = Object.hasOwn(properties, name) ? properties[name] : undefined
-    const isKept = required.includes(name) || (numbers[name]?.pointer === true && inner !== null)
-    return isKept || !isZero(field, inner) ? [[name, cleaned(field, inner)]] : []
+    const isGiven = inner !== undefined && inner !== null
+    const isKept = required.includes(name) || (numbers[name]?.pointer === true && isGiven)
+    return isKept || !isZero(field, inner) ? [[name, valueWithoutZeros(field, inner)]] : []
   })
   return Object.fromEntries(fields)
 }

@@ -33,7 +33,7 @@ const StatefulSetStatusSchema = object('apps.v1.StatefulSetStatus', {
 })
 export type StatefulSetStatus = Described<typeof StatefulSetStatusSchema>
 
-const StatefulSetSpecSchema = object('apps.v1.StatefulSetSpec', {
+export const StatefulSetSpecSchema = object('apps.v1.StatefulSetSpec', {
   replicas: pointer(1, optional(integer)),
   selector: field(2, optional(LabelSelectorSchema)),
   template: field(3, PodTemplateSpecSchema),

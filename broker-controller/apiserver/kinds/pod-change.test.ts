@@ -156,7 +156,7 @@ test('the deadline stays within its range, and a pod does not become a mirror po
   const old = createdPod()
   const deadline = (activeDeadlineSeconds: number) =>
     causes(() => update('pods', old, { ...old, spec: { ...old.spec, activeDeadlineSeconds } }))
-  const range = 'must be between 0 and 2147483647, inclusive'
+  const range = 'must be between 1 and 2147483647, inclusive'
   t.same(deadline(2 ** 31), [`spec.activeDeadlineSeconds: Invalid value: 2147483648: ${range}`])
   t.same([deadline(2 ** 31 - 1), deadline(1)], [[], []])
   const annotations = { ...old.metadata.annotations, 'kubernetes.io/config.mirror': 'hash' }
@@ -179,13 +179,12 @@ test('a change of the number of containers is the only problem that is named', a
   )
 })
 
-test('the deadline of a pod may be 0 and may stay, and its image may be missing', async (t) => {
+test('the deadline of a pod may stay as it is stored, and its image may be missing', async (t) => {
   const { spec } = createdPod({ activeDeadlineSeconds: 60 })
   const problems = (now: Partial<PodSpec>, old: PodSpec = spec) =>
     podChangeProblems({ ...createdPod(), spec: old }, { ...createdPod(), spec: { ...spec, ...now } }).map(problemText)
   t.same(problems({}), [])
-  t.same(problems({ activeDeadlineSeconds: 0 }), [])
-  t.match(problems({ activeDeadlineSeconds: -1 }), [/must be between 0 and 2147483647, inclusive$/])
+  t.match(problems({ activeDeadlineSeconds: -1 }), [/must be between 1 and 2147483647, inclusive$/])
   t.same(problems({ activeDeadlineSeconds: -5 }, { ...spec, activeDeadlineSeconds: -5 }), [], 'as it is stored')
   const bare = spec.containers.map(({ image: _, ...container }) => container)
   t.same(problems({}, { ...spec, containers: bare }), [], 'an image is added')
@@ -207,5 +206,54 @@ test('a gated pod keeps what it asks of other pods, and what it asks of nodes is
   t.match(
     causes(() => update('pods', open, { ...open, spec: { ...open.spec, nodeSelector: {} } })),
     [/only additions to spec.nodeSelector are allowed/],
+  )
+})
+
+test('what a client of Go leaves out of a pod, for it is empty, has not changed', async (t) => {
+  const port = { containerPort: 80, hostPort: 0, hostIP: '' }
+  const container = { name: 'main', image: 'busybox', env: [], args: [], stdin: false, ports: [port] }
+  const old = createdPod({ nodeSelector: {}, hostNetwork: false, volumes: [], containers: [container] })
+  const { nodeSelector: _, hostNetwork: __, volumes: ___, ...spec } = old.spec
+  const containers = spec.containers.map(({ env, args, stdin, ...rest }) => ({
+    ...rest,
+    ports: [{ containerPort: 80, protocol: 'TCP' }],
+  }))
+  t.same(
+    fields(() => update('pods', old, { ...old, spec: { ...spec, containers } })),
+    [],
+  )
+  t.same(
+    fields(() => update('pods', old, { ...old, spec: { ...spec, hostIPC: true } })),
+    ['spec.hostIPC'],
+    'only what is empty',
+  )
+  const debugger_ = { name: 'debugger', image: 'busybox' }
+  const withDebugger = (more: object): Pod => ({
+    ...old,
+    spec: { ...old.spec, ephemeralContainers: [{ ...debugger_, ...more }] },
+  })
+  const defaults = {
+    imagePullPolicy: 'Always',
+    terminationMessagePath: '/dev/termination-log',
+    terminationMessagePolicy: 'File',
+  }
+  t.same(ephemeralChangeProblems(withDebugger({ ...defaults, args: [], tty: false }), withDebugger(defaults)), [])
+})
+
+test('a deadline may not become 0, a negative grace period may become 1, a gated pod keeps valid selectors', async (t) => {
+  const hurried = createdPod({ activeDeadlineSeconds: 60 })
+  t.same(
+    causes(() => update('pods', hurried, { ...hurried, spec: { ...hurried.spec, activeDeadlineSeconds: 0 } })),
+    ['spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive'],
+  )
+  const old = createdPod({ terminationGracePeriodSeconds: -1 })
+  const graced = (seconds: number) =>
+    fields(() => update('pods', old, { ...old, spec: { ...old.spec, terminationGracePeriodSeconds: seconds } }))
+  t.same(graced(1), [])
+  t.same(graced(2), ['spec.terminationGracePeriodSeconds'])
+  const gated = createdPod({ schedulingGates: [{ name: 'example.com/wait' }] })
+  t.same(
+    fields(() => update('pods', gated, { ...gated, spec: { ...gated.spec, nodeSelector: { 'bad key!': 'x' } } })),
+    ['spec.nodeSelector'],
   )
 })

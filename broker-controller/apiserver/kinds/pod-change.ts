@@ -3,15 +3,18 @@ import { isDeepStrictEqual } from 'node:util'
 import { schedulingExcesses } from '../../../api/pod/scheduling-terms.ts'
 import {
   type Container,
+  EphemeralContainerSchema,
   mirrorAnnotation,
   type NodeSelectorTerm,
   type Pod,
   type PodSpec,
+  PodSpecSchema,
   type Toleration,
 } from '../../../api/pod.ts'
 import { forbidden, invalid, type Problem } from '../../../api/problem.ts'
 import { imageProblems } from '../../../api/validation/container-validation.ts'
 import { ephemeralProblems } from '../../../api/validation/ephemeral-validation.ts'
+import { labelProblems } from '../../../api/validation/metadata-validation.ts'
 import {
   containerCount,
   containerExcess,
@@ -20,6 +23,8 @@ import {
 } from '../../../api/validation/pod-validation.ts'
 import { schedulingProblems } from '../../../api/validation/scheduling-validation.ts'
 import { unsupportedFields } from '../../../api/validation/unsupported-fields.ts'
+import { withoutZeros } from '../../../api/validation/zero-fields.ts'
+import { isSameInGo } from './go-equality.ts'
 
 /**
  * A pod stays what it is; its images may change, its deadline may come nearer, what it tolerates may grow, its gates may open, and while it is gated
@@ -54,7 +59,16 @@ export function podChangeProblems(
     ...deadlineChangeProblems(old.activeDeadlineSeconds, now.activeDeadlineSeconds),
     ...tolerationChangeProblems(old.tolerations ?? [], now.tolerations ?? []),
     ...gateChangeProblems(old, now),
-    ...(isGated ? [...narrowingProblems(old, now), ...newExcesses(old, now), ...schedulingProblems('spec', now)] : []),
+    ...(isGated ? gatedProblems(old, now) : []),
+  ]
+}
+
+function gatedProblems(old: PodSpec, now: PodSpec): readonly Problem[] {
+  return [
+    ...narrowingProblems(old, now),
+    ...newExcesses(old, now),
+    ...labelProblems('spec.nodeSelector', now.nodeSelector),
+    ...schedulingProblems('spec', now),
   ]
 }
 
@@ -73,8 +87,10 @@ function withoutWhatMayChange(
   old: PodSpec,
 ): PodSpec {
   const { activeDeadlineSeconds, tolerations, schedulingGates, initContainers = [] } = old
+  const { terminationGracePeriodSeconds: grace = 0 } = old
   return {
     ...now,
+    ...(grace < 0 && now.terminationGracePeriodSeconds === 1 && { terminationGracePeriodSeconds: grace }),
     containers: now.containers.map((container, index) => withImageOf(container, old.containers[index])),
     ...(now.initContainers === undefined
       ? {}
@@ -94,7 +110,7 @@ function deadlineChangeProblems(old: number | undefined, now: number | undefined
     return old === undefined ? [] : [invalid(field, null, 'must not update from a positive integer to nil value')]
   }
   if (now === old) return []
-  if (now < 0 || now > 2147483647) return [invalid(field, now, 'must be between 0 and 2147483647, inclusive')]
+  if (now < 1 || now > 2147483647) return [invalid(field, now, 'must be between 1 and 2147483647, inclusive')]
   return old !== undefined && old < now ? [invalid(field, now, 'must be less than or equal to previous value')] : []
 }
 
@@ -114,7 +130,7 @@ export function ephemeralChangeProblems({ metadata, spec: old }: Pod, now: Pod):
     const { name } = container
     const same = added.get(name)
     if (same === undefined) return [forbidden(field, `existing ephemeral containers "${name}" may not be removed`)]
-    if (isDeepStrictEqual(same, container)) return []
+    if (isSameInGo(EphemeralContainerSchema, same, container)) return []
     return [forbidden(field, `existing ephemeral containers "${name}" may not be changed`)]
   })
   const count = containerCount(now.spec) + added.size
@@ -135,9 +151,11 @@ function withoutNodeChoice({
   return Object.keys(podAffinity).length === 0 ? spec : { ...spec, affinity: podAffinity }
 }
 
+/** Clients of Go leave out what is empty: for Kubernetes it is the same. */
 function fieldsThatDiffer(old: PodSpec, now: PodSpec): readonly string[] {
-  const before = new Map<string, unknown>(Object.entries(old))
-  const after = new Map<string, unknown>(Object.entries(now))
+  if (isDeepStrictEqual(old, now)) return []
+  const before = new Map<string, unknown>(Object.entries(withoutZeros(PodSpecSchema, old)))
+  const after = new Map<string, unknown>(Object.entries(withoutZeros(PodSpecSchema, now)))
   return [...new Set([...before.keys(), ...after.keys()])].filter(
     (field) => !isDeepStrictEqual(before.get(field), after.get(field)),
   )

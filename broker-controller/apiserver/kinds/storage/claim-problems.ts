@@ -8,10 +8,11 @@ import { claimSpecProblems } from '../../../../api/storage/claim-spec-problems.t
 import {
   type PersistentVolumeClaim,
   type PersistentVolumeClaimSpec,
+  PersistentVolumeClaimSpecSchema,
   storageClassAnnotation,
 } from '../../../../api/storage/persistent-volume-claim.ts'
 import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
-import { equalJSON } from '../../../store/equal-json.ts'
+import { isSameInGo } from '../go-equality.ts'
 
 export function claimProblems({ spec = {} }: PersistentVolumeClaim): readonly Problem[] {
   return claimSpecProblems('spec', spec)
@@ -40,16 +41,10 @@ export function claimChangeProblems(old: PersistentVolumeClaim, now: PersistentV
     ...(isUpgraded || annotationOf(old) === annotationOf(now)
       ? []
       : [invalid(`metadata.annotations[${storageClassAnnotation}]`, annotationOf(now) ?? '', 'field is immutable')]),
-    ...(equalJSON(defined({ ...before, ...kept }), defined(sized)) ? [] : [forbidden('spec', because)]),
+    ...(isSameInGo(PersistentVolumeClaimSpecSchema, { ...before, ...kept }, sized) ? [] : [forbidden('spec', because)]),
     ...sizeProblems('spec.resources.requests.storage', old, now),
     ...(before.volumeMode === after.volumeMode ? [] : [invalid('volumeMode', after.volumeMode, 'field is immutable')]),
   ]
-}
-
-/** Without what Go reads as an absent field. The class is a pointer there: '' is a class of its own. */
-function defined({ volumeName, ...spec }: { readonly volumeName?: string; readonly [field: string]: unknown }) {
-  const present = Object.entries(spec).filter(([, value]) => value !== undefined)
-  return { ...Object.fromEntries(present), ...(volumeName && { volumeName }) }
 }
 
 function withSizeOf({ resources: before }: PersistentVolumeClaimSpec, { resources: after }: PersistentVolumeClaimSpec) {

@@ -12,10 +12,10 @@ import {
   statusCountProblems,
   workloadSelectorProblems,
 } from '../../../../api/validation/workload-validation.ts'
-import type { StatefulSet, StatefulSetSpec } from '../../../../api/workloads/stateful-set.ts'
-import { equalJSON } from '../../../store/equal-json.ts'
+import { type StatefulSet, type StatefulSetSpec, StatefulSetSpecSchema } from '../../../../api/workloads/stateful-set.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
+import { isSameInGo } from '../go-equality.ts'
 import { scaleView } from './scale.ts'
 import { namedTemplateWarnings, templateSecurity, templateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
@@ -163,7 +163,7 @@ function changeProblems(old: StatefulSetSpec, now: StatefulSetSpec): readonly Pr
     persistentVolumeClaimRetentionPolicy: ______,
     ...others
   }: StatefulSetSpec) => others
-  if (equalJSON(fixed(old), fixed(now))) return []
+  if (isSameInGo(StatefulSetSpecSchema, fixed(old), fixed(now))) return []
   const because =
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', " +
     "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"

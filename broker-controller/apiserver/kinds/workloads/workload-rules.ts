@@ -1,7 +1,7 @@
 /** Rules that several kinds of workloads have in common. */
-import type { LabelSelector } from '../../../../api/meta.ts'
+import { type LabelSelector, LabelSelectorSchema } from '../../../../api/meta.ts'
 import { invalid, type Problem } from '../../../../api/problem.ts'
-import { equalJSON } from '../../../store/equal-json.ts'
+import { isSameInGo } from '../go-equality.ts'
 
 type Share = number | string
 type RollingLimits = { readonly maxUnavailable?: Share; readonly maxSurge?: Share }
@@ -22,6 +22,6 @@ type Selecting = { readonly spec: { readonly selector?: LabelSelector } }
 
 /** For a kind whose selector is immutable. */
 export function selectorChangeProblems({ spec: old }: Selecting, { spec: now }: Selecting): readonly Problem[] {
-  const isSame = equalJSON(old.selector ?? null, now.selector ?? null)
+  const isSame = isSameInGo(LabelSelectorSchema, old.selector, now.selector)
   return isSame ? [] : [invalid('spec.selector', now.selector, 'field is immutable')]
 }
