@@ -28,7 +28,13 @@ import { proxyToPod } from '../proxy/proxy-handlers.ts'
 import { podLog } from '../streams/pod-log.ts'
 import { forwardPorts } from '../streams/port-forward.ts'
 import { attachToPod, execInPod } from '../streams/remote-command.ts'
-import { accountNameOf, admitAccount, isMirror, tokenVolumePrefix } from './accounts/pod-account.ts'
+import {
+  accountNameOf,
+  admitAccount,
+  isMirror,
+  tokenVolumePrefix,
+  unlistedEphemeralSecret,
+} from './accounts/pod-account.ts'
 import { limitViolation, withLimitDefaults } from './limits/limit-ranger.ts'
 import { overheadViolation, withRuntimeClass } from './limits/runtime-admission.ts'
 import { withMatchLabelKeys } from './match-label-keys.ts'
@@ -125,6 +131,7 @@ export const podStrategy: KindStrategy<Pod> = {
   },
   podSecurity: { judges: 'pod', parts: (pod) => pod },
   async admitUpdate(pod, { store, addressRules = bridgeRules }, { requester, old, subresource }) {
+    if (subresource === 'ephemeralcontainers') await refuseUnlistedSecrets(pod, store)
     const author = nodeOf(requester)
     if (author === undefined || subresource !== 'status' || !hasOtherAddresses(pod, old)) return
     const nodes = addressRules.isRouted ? [] : (await store.list('nodes')).items
@@ -156,6 +163,12 @@ async function accountOf(pod: Pod, store: Store): Promise<ServiceAccount | undef
   const name = accountNameOf(pod)
   if (name === defaultAccountName) return await ensureDefaultAccount(store, namespace)
   return await store.get('serviceaccounts', { namespace, name })
+}
+
+/** Throws Forbidden. */
+async function refuseUnlistedSecrets(pod: Pod, store: Store): Promise<void> {
+  const because = unlistedEphemeralSecret(pod, await accountOf(pod, store))
+  if (because !== undefined) throw forbid(resources.pods, pod.metadata.name ?? '', because)
 }
 
 function hasOtherAddresses({ status: now }: Pod, { status: old }: Pod): boolean {

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { ServiceAccount } from '../../../../api/access/service-account.ts'
 import type { Container, Pod, PodSpec } from '../../../../api/pod.ts'
 import { aPod } from '../../../../api/testing/builders.ts'
-import { anApi } from '../../../testing/api-in-memory.ts'
+import { anApi, patchTypes } from '../../../testing/api-in-memory.ts'
 import { podsPath, sentPod } from '../../../testing/sent-objects.ts'
 import { mirrorProblem, unlistedSecret, withAccount } from './pod-account.ts'
 
@@ -160,4 +160,28 @@ test('the API gives new pods their account, and forbids one that does not exist'
     code: 403,
     body: { message: 'pods "m2" is forbidden: a mirror pod may not reference service accounts' },
   })
+})
+
+test('an ephemeral container reads only the Secrets that its account lists, where the account enforces that', async (t) => {
+  const { ask, store } = await anApi(t)
+  const annotations = { 'kubernetes.io/enforce-mountable-secrets': 'true' }
+  const metadata = { name: 'ci', namespace: 'default', annotations }
+  await store.create('serviceaccounts', anAccount({ metadata, secrets: [{ name: 'listed' }] }))
+  await ask('POST', podsPath, { body: sentPod('web', { serviceAccountName: 'ci' }) })
+  const added = (more: object) => {
+    const container = { name: 'debugger', image: 'busybox', ...more }
+    const body = { spec: { ephemeralContainers: [container] } }
+    return ask('PATCH', `${podsPath}/web/ephemeralcontainers`, { type: patchTypes.strategic, body })
+  }
+  t.match(await added({ envFrom: [{ secretRef: { name: 'other' } }] }), {
+    code: 403,
+    body: {
+      message:
+        'pods "web" is forbidden: ephemeral container debugger with envFrom referencing secret.secretName="other" ' +
+        'is not allowed because service account ci does not reference that secret',
+    },
+  })
+  const variable = { name: 'A', valueFrom: { secretKeyRef: { name: 'other', key: 'a' } } }
+  t.match(await added({ env: [variable] }), { code: 403, body: { message: /debugger with envVar A referencing/ } })
+  t.match(await added({ envFrom: [{ secretRef: { name: 'listed' } }] }), { code: 200 })
 })

@@ -131,6 +131,21 @@ export function unlistedSecret({ spec }: Pick<Pod, 'spec'>, account: ServiceAcco
   return unlisted
 }
 
+/** The same of the ephemeral containers of a pod (limitEphemeralContainerSecretReferences). `account`: undefined when there is none. */
+export function unlistedEphemeralSecret(pod: Pod, account: ServiceAccount | undefined): string | undefined {
+  if (account === undefined) return missing(pod)
+  const { name = '', annotations = {} } = account.metadata
+  if (!trueTexts.includes(annotations[enforcedAnnotation] ?? '')) return undefined
+  const listed = new Set((account.secrets ?? []).map((secret) => secret.name))
+  const uses = (pod.spec.ephemeralContainers ?? []).flatMap((container) =>
+    secretUses(container).map((use) => ({ ...use, of: container.name })),
+  )
+  const found = uses.find(({ secret }) => !listed.has(secret))
+  if (found === undefined) return undefined
+  const what = `ephemeral container ${found.of} with ${found.how} referencing secret.secretName="${found.secret}"`
+  return `${what} is not allowed because service account ${name} does not reference that secret`
+}
+
 function secretUses({
   env = [],
   envFrom = [],
