@@ -29,7 +29,8 @@ export function schedulingProblems(at: string, spec: PodSpec): readonly Problem[
         )),
     ...preferred.flatMap(({ weight, preference }, index) => {
       const field = `${affinityAt}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
-      return [...weightProblems(`${field}.weight`, weight), ...nodeTermProblems(`${field}.preference`, preference)]
+      const terms = nodeTermProblems(`${field}.preference`, preference, { valuesAreFree: true })
+      return [...weightProblems(`${field}.weight`, weight), ...terms]
     }),
     ...podAffinityProblems(`${affinityAt}.podAffinity`, podAffinity),
     ...podAffinityProblems(`${affinityAt}.podAntiAffinity`, podAntiAffinity),
@@ -50,23 +51,28 @@ export function nodeTermsProblems(field: string, terms: readonly NodeSelectorTer
 
 type Requirement = { readonly key: string; readonly operator: string; readonly values?: readonly string[] }
 
+/** `valuesAreFree`: they need not be values of labels, as in the terms that are only preferred (ValidatePreferredSchedulingTerms). */
 function nodeTermProblems(
   field: string,
   { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
+  { valuesAreFree = false } = {},
 ): readonly Problem[] {
   return [
-    ...matchExpressions.flatMap((one, index) => nodeRequirementProblems(`${field}.matchExpressions[${index}]`, one)),
+    ...matchExpressions.flatMap((one, index) => {
+      const at = `${field}.matchExpressions[${index}]`
+      return [...nodeRequirementProblems(at, one), ...(valuesAreFree ? [] : valueProblems(at, one))]
+    }),
     ...matchFields.flatMap((one, index) => fieldRequirementProblems(`${field}.matchFields[${index}]`, one)),
   ]
 }
 
 function nodeRequirementProblems(field: string, requirement: Requirement): readonly Problem[] {
   const { key, operator, values = [] } = requirement
-  if (operator !== 'Gt' && operator !== 'Lt') return requirementProblems(field, requirement)
+  const isCompared = operator === 'Gt' || operator === 'Lt'
+  const single = required(`${field}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'")
   return [
-    ...(values.length === 1
-      ? []
-      : [required(`${field}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'")]),
+    ...(isCompared && values.length !== 1 ? [single] : []),
+    ...(isCompared ? [] : operandProblems(field, operator, values)),
     ...problemsWith(`${field}.key`, key, labelKeyProblem),
   ]
 }
@@ -117,11 +123,25 @@ function podTermProblems(field: string, term: PodAffinityTerm): readonly Problem
     ...namespaces.flatMap((name) => problemsWith(`${field}.namespaces`, name, dnsLabelProblem)),
     ...keysProblems(`${field}.matchLabelKeys`, matchLabelKeys, labelSelector),
     ...keysProblems(`${field}.mismatchLabelKeys`, mismatchLabelKeys, labelSelector),
+    ...selectedKeys(labelSelector, matchLabelKeys).map(({ index, key }) =>
+      invalid(`${field}[${index}]`, key, 'exists in both matchLabelKeys and labelSelector'),
+    ),
     ...both.map((key) =>
       invalid(`${field}.matchLabelKeys`, key, 'exists in both matchLabelKeys and mismatchLabelKeys'),
     ),
     ...topologyKeyProblems(`${field}.topologyKey`, topologyKey),
   ]
+}
+
+/** Keys that the author selects by and wants to be added as well: one of them is in the selector already (validateMatchLabelKeysAndMismatchLabelKeys). */
+function selectedKeys(selector: LabelSelector | undefined, matchLabelKeys: readonly string[]) {
+  const names = new Set(Object.keys(selector?.matchLabels ?? {}))
+  return (selector?.matchExpressions ?? []).flatMap(({ key }) => {
+    const isAgain = names.has(key)
+    names.add(key)
+    const index = matchLabelKeys.lastIndexOf(key)
+    return isAgain && index >= 0 ? [{ index, key }] : []
+  })
 }
 
 function spreadProblems(field: string, constraints: readonly TopologySpreadConstraint[]): readonly Problem[] {
@@ -202,12 +222,17 @@ export function selectorProblems(field: string, selector: LabelSelector | undefi
   ]
 }
 
-function requirementProblems(field: string, { key, operator, values = [] }: Requirement): readonly Problem[] {
+function requirementProblems(field: string, requirement: Requirement): readonly Problem[] {
+  const { key, operator, values = [] } = requirement
   return [
     ...operandProblems(field, operator, values),
     ...problemsWith(`${field}.key`, key, labelKeyProblem),
-    ...values.flatMap((value, index) => problemsWith(`${field}.values[${index}]`, value, labelValueProblem)),
+    ...valueProblems(field, requirement),
   ]
+}
+
+function valueProblems(field: string, { values = [] }: Requirement): readonly Problem[] {
+  return values.flatMap((value, index) => problemsWith(`${field}.values[${index}]`, value, labelValueProblem))
 }
 
 function operandProblems(field: string, operator: string, values: readonly string[]): readonly Problem[] {

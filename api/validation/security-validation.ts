@@ -66,7 +66,8 @@ export function containerSecurityProblems(field: string, { securityContext }: Co
 function escalationProblems(at: string, { allowPrivilegeEscalation, privileged, capabilities }: SecurityContext) {
   if (allowPrivilegeEscalation !== false) return []
   if (privileged) return [invalid(at, '', 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true')]
-  const administers = (capabilities?.add ?? []).some((name) => ['SYS_ADMIN', 'CAP_SYS_ADMIN'].includes(name))
+  // SYS_ADMIN, which engines take for the same, is not compared (ValidateSecurityContext).
+  const administers = (capabilities?.add ?? []).includes('CAP_SYS_ADMIN')
   return administers
     ? [invalid(at, '', 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN')]
     : []
