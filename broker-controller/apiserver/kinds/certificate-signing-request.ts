@@ -1,5 +1,4 @@
 /** certificates.k8s.io/v1 CertificateSigningRequest (pkg/registry/certificates/certificates/strategy.go). */
-import { isDeepStrictEqual } from 'node:util'
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
 import { authenticatedGroup } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
@@ -62,6 +61,8 @@ export const certificateSigningRequestStrategy: KindStrategy<CertificateSigningR
   },
   emptyStatus: {},
   prepareForCreate: withRequester,
+  // Who reads a request relies on it: an update leaves it as it is, and is no error.
+  prepareForUpdate: (old, now) => ({ ...now, spec: old.spec }),
   validateCreate: requestProblems,
   validateUpdate: requestChangeProblems,
   async admitCreate(csr, identity, { store }) {
@@ -120,7 +121,6 @@ function requestChangeProblems(old: CertificateSigningRequest, now: CertificateS
   const had = verdicts.filter((verdict) => old.status?.conditions?.some(({ type }) => type === verdict))
   const removed = had.filter((verdict) => !conditions.some(({ type }) => type === verdict))
   return [
-    ...(isDeepStrictEqual(old.spec, now.spec) ? [] : [forbidden('spec', 'field is immutable')]),
     ...removed.map((verdict) =>
       forbidden('status.conditions', `updates may not remove a condition of type ${JSON.stringify(verdict)}`),
     ),
