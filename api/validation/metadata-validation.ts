@@ -42,6 +42,8 @@ export type NameRules = {
   readonly namespaced: boolean
   /** undefined: a DNS subdomain. */
   readonly nameProblem?: (name: string) => string | undefined
+  /** Its finalizers need no domain: its metadata is validated by apimachinery alone, not by pkg/apis/core/validation. */
+  readonly takesAnyFinalizer?: true
 }
 
 export function metadataProblems(rules: NameRules, metadata: ObjectMeta): Problem[] {
@@ -49,11 +51,24 @@ export function metadataProblems(rules: NameRules, metadata: ObjectMeta): Proble
     ...nameProblems(rules, metadata),
     ...labelProblems('metadata.labels', metadata.labels),
     ...annotationProblems('metadata.annotations', metadata.annotations),
-    ...(metadata.finalizers ?? []).flatMap((finalizer) =>
-      problemsWith('metadata.finalizers', finalizer, qualifiedNameProblem),
-    ),
+    ...finalizerProblems(rules, metadata.finalizers ?? []),
     ...ownerProblems(metadata),
     ...managedFieldsProblems(metadata),
+  ]
+}
+
+const standardFinalizers = ['kubernetes', 'orphan', 'foregroundDeletion']
+
+/** ValidateFinalizers (apimachinery, api/validation/objectmeta.go), validateKubeFinalizerName (pkg/apis/core/validation/validation.go). */
+function finalizerProblems({ takesAnyFinalizer }: NameRules, finalizers: readonly string[]): Problem[] {
+  const at = 'metadata.finalizers'
+  const isBoth = finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')
+  const isComplete = (name: string) => takesAnyFinalizer || name.includes('/') || standardFinalizers.includes(name)
+  const because = 'name is neither a standard finalizer name nor is it fully qualified'
+  return [
+    ...finalizers.flatMap((finalizer) => problemsWith(at, finalizer, qualifiedNameProblem)),
+    ...(isBoth ? [invalid(at, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set')] : []),
+    ...finalizers.flatMap((one, index) => (isComplete(one) ? [] : [invalid(`${at}[${index}]`, one, because)])),
   ]
 }
 

@@ -169,3 +169,18 @@ test('who creates by an update needs the permission to create', async (t) => {
     body: { message: /User "eve" cannot create resource "services"/ },
   })
 })
+
+test('a finalizer without a domain is one of the standard ones, but for kinds that take any', async (t) => {
+  const { ask } = await anApi(t)
+  const refused = (finalizers: readonly string[], message: RegExp) =>
+    ask('POST', configMapsPath, { body: sentMap({}, { finalizers }) }).then((got) =>
+      t.match(got, { code: 422, body: { message } }),
+    )
+  await refused(['hold'], /metadata.finalizers\[0\]: .* name is neither a standard finalizer name nor is it fully qual/)
+  await refused(['orphan', 'foregroundDeletion'], /finalizer orphan and foregroundDeletion cannot be both set$/)
+  t.match(await ask('POST', configMapsPath, { body: sentMap({}, { finalizers: ['orphan', 'a/b'] }) }), { code: 201 })
+  const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
+  const metadata = { name: 'leader', finalizers: ['hold'] }
+  const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec: {} }
+  t.match(await ask('POST', leases, { body: lease }), { code: 201 })
+})

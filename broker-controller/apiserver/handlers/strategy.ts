@@ -58,6 +58,9 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   /** What is wrong with a name; undefined: it must be a DNS subdomain. */
   readonly nameProblem?: (name: string) => string | undefined
 
+  /** Its finalizers need no domain; undefined: all but the standard ones do. */
+  readonly takesAnyFinalizer?: true
+
   /** The definition of the kind; undefined: it is built in. */
   readonly defined?: DefinedKind
 

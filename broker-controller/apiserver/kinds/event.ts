@@ -50,6 +50,7 @@ function sourceOf({ source = {}, reportingComponent, reportingInstance }: Event)
 
 export const eventStrategy: KindStrategy<Event> = {
   ...resources.events,
+  takesAnyFinalizer: true,
   createdByUpdate: true,
   hasNoDependents: true,
   table: eventTable,

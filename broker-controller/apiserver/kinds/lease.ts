@@ -17,6 +17,7 @@ const leaseTable: TableOf<Lease> = {
 
 export const leaseStrategy: KindStrategy<Lease> = {
   ...resources.leases,
+  takesAnyFinalizer: true,
   createdByUpdate: true,
   needsVersion: true,
   table: leaseTable,

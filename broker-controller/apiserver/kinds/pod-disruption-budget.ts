@@ -20,6 +20,7 @@ const budgetTable: TableOf<PodDisruptionBudget> = {
 
 export const podDisruptionBudgetStrategy: KindStrategy<PodDisruptionBudget> = {
   ...resources.poddisruptionbudgets,
+  takesAnyFinalizer: true,
   needsVersion: true,
   table: budgetTable,
   selectableFields: [],

@@ -18,6 +18,7 @@ import { refuseHiddenParams } from './param-access.ts'
 
 export const validatingAdmissionPolicyBindingStrategy: KindStrategy<ValidatingAdmissionPolicyBinding> = {
   ...resources.validatingadmissionpolicybindings,
+  takesAnyFinalizer: true,
   needsVersion: true,
   table: {
     columns: tableColumns('Name', 'PolicyName', 'ParamRef', 'Age'),

@@ -21,6 +21,7 @@ import { refuseHiddenParamKind } from './param-access.ts'
 
 export const validatingAdmissionPolicyStrategy: KindStrategy<ValidatingAdmissionPolicy> = {
   ...resources.validatingadmissionpolicies,
+  takesAnyFinalizer: true,
   needsVersion: true,
   table: {
     columns: [

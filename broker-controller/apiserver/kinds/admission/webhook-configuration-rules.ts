@@ -27,6 +27,7 @@ export function webhookConfigurationRules<C extends MutatingWebhookConfiguration
 }): Omit<KindStrategy<C>, keyof Resource> {
   return {
     needsVersion: true,
+    takesAnyFinalizer: true,
     table: {
       columns: [...tableColumns('Name'), { name: 'Webhooks', type: 'integer', priority: 0 }, ...tableColumns('Age')],
       cells: ({ metadata, webhooks = [] }, nowMs) => [

@@ -71,6 +71,7 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
       ...(version.deprecated && { warning: deprecationOf(version, apiVersion, kind) }),
     },
     needsVersion: true,
+    takesAnyFinalizer: true,
     table: customTable(version.additionalPrinterColumns, content.shown),
     selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => namesOfPath(jsonPath).join('.')),
     subresources: subresourcesOf(version, schema),

@@ -35,6 +35,7 @@ const mostSchemaBytes = 64 * 1024 * 1024
 
 export const customResourceDefinitionStrategy: KindStrategy<CustomResourceDefinition> = {
   ...resources.customresourcedefinitions,
+  takesAnyFinalizer: true,
   needsVersion: true,
   table: definitionTable,
   selectableFields: [],

@@ -36,6 +36,7 @@ const defaultPort = 443
 
 export const apiServiceStrategy: KindStrategy<APIService> = {
   ...resources.apiservices,
+  takesAnyFinalizer: true,
   needsVersion: true,
   table: apiServiceTable,
   selectableFields: [],
