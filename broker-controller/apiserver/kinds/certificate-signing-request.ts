@@ -2,7 +2,7 @@
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
 import { authenticatedGroup } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
-import { pathSegmentProblem, qualifiedNameProblem } from '../../../api/names.ts'
+import { dnsSubdomainProblem, pathSegmentProblem } from '../../../api/names.ts'
 import {
   duplicate,
   forbidden,
@@ -90,6 +90,34 @@ function withRequester(object: CertificateSigningRequest, { requester }: CreateF
 
 const shortestCertificateSeconds = 600
 
+/** allValidUsages in pkg/apis/certificates/validation/validation.go. */
+const knownUsages = [
+  ...['any', 'cert sign', 'client auth', 'code signing', 'content commitment', 'crl sign', 'data encipherment'],
+  ...['decipher only', 'digital signature', 'email protection', 'encipher only', 'ipsec end system', 'ipsec tunnel'],
+  ...['ipsec user', 'key agreement', 'key encipherment', 'microsoft sgc', 'netscape sgc', 'ocsp signing', 's/mime'],
+  ...['server auth', 'signing', 'timestamping'],
+]
+
+/** ValidateSignerName in pkg/apis/core/validation/validation.go. */
+function signerProblems(signerName: string): readonly Problem[] {
+  const field = 'spec.signerName'
+  if (signerName === '') return [required(field)]
+  if (signerName === 'kubernetes.io/legacy-unknown') {
+    return [invalid(field, signerName, 'the legacy signerName is not allowed via this API version')]
+  }
+  const [domain = '', path, ...more] = signerName.split('/')
+  if (path === undefined || more.length > 0) {
+    const because = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+    return [invalid(field, signerName, because)]
+  }
+  const because = 'should be a domain with at least two segments separated by dots'
+  return [
+    ...problemsWith(field, domain, dnsSubdomainProblem),
+    ...(domain.includes('.') ? [] : [invalid(field, domain, because)]),
+    ...problemsWith(field, path, dnsSubdomainProblem),
+  ]
+}
+
 function requestProblems({ spec }: CertificateSigningRequest): readonly Problem[] {
   const { request, signerName, usages = [], expirationSeconds } = spec
   const problem = csrProblem(Buffer.from(request, 'base64').toString('latin1'))
@@ -97,9 +125,10 @@ function requestProblems({ spec }: CertificateSigningRequest): readonly Problem[
   const usageRepeated = usages.filter((_, index) => repeated.has(index))
   return [
     ...(problem === undefined ? [] : [invalid('spec.request', request, problem)]),
-    ...(signerName.includes('/')
-      ? problemsWith('spec.signerName', signerName, qualifiedNameProblem)
-      : [invalid('spec.signerName', signerName, "must be of the form 'domain/name'")]),
+    ...signerProblems(signerName),
+    ...usages.flatMap((usage, index) =>
+      knownUsages.includes(usage) ? [] : [notSupported(`spec.usages[${index}]`, usage, knownUsages)],
+    ),
     ...(usages.length === 0
       ? [required('spec.usages')]
       : usageRepeated.map((usage) => duplicate('spec.usages', usage))),
@@ -124,6 +153,9 @@ function requestChangeProblems(old: CertificateSigningRequest, now: CertificateS
     ...removed.map((verdict) =>
       forbidden('status.conditions', `updates may not remove a condition of type ${JSON.stringify(verdict)}`),
     ),
+    ...(old.status?.certificate && old.status.certificate !== now.status?.certificate
+      ? [forbidden('status.certificate', 'updates may not modify existing certificate content')]
+      : []),
     ...conditions.flatMap(({ type, status }, index) =>
       verdicts.includes(type) && status !== 'True'
         ? [notSupported(`status.conditions[${index}].status`, status, ['True'])]

@@ -115,6 +115,16 @@ test('a certificate request has the name of its requester, whatever it claims', 
     create('certificatesigningrequests', asks({ request: 'MQ==', signerName: 'x', usages: [], expirationSeconds: 1 })),
   )
   t.same(refused, ['spec.request', 'spec.signerName', 'spec.usages', 'spec.expirationSeconds'])
+  const wrong = (spec: object) => causes(() => create('certificatesigningrequests', asks(spec)))
+  t.match(wrong({ signerName: 'here/any' }), [/should be a domain with at least two segments separated by dots$/])
+  t.match(wrong({ signerName: 'example.com/a/b' }), [/must be a fully qualified domain and path of the form/])
+  t.match(wrong({ signerName: 'kubernetes.io/legacy-unknown' }), [/the legacy signerName is not allowed/])
+  t.match(wrong({ usages: ['client auth', 'clientAuth'] }), [/^spec.usages\[1\]: Unsupported value: "clientAuth"/])
+  const issued = { ...made, status: { certificate: 'LS0t' } }
+  t.same(
+    fields(() => update('certificatesigningrequests', issued, { ...made, status: { certificate: 'LS0u' } })),
+    ['status.certificate'],
+  )
   const text = Buffer.from(pem, 'base64').toString()
   const other = createClientCSR({ user: 'eve', groups: [] }, newKey())
   const refusalOf = (request: string) =>
