@@ -21,6 +21,22 @@ test('a JSON patch does one operation after the other', async (t) => {
   t.same(jsonPatch(target, [{ op: 'replace', path: '', value: { new: 1 } }]), { new: 1 })
 })
 
+test('a negative index of a JSON patch counts from the end', async (t) => {
+  const after = (...operations: readonly object[]) => jsonPatch({ a: [1, 2, 3], b: [{ c: 1 }] }, operations)
+  t.same(after({ op: 'remove', path: '/a/-1' }), { a: [1, 2], b: [{ c: 1 }] })
+  t.same(after({ op: 'replace', path: '/a/-3', value: 9 }), { a: [9, 2, 3], b: [{ c: 1 }] })
+  t.same(after({ op: 'add', path: '/a/-1', value: 4 }), { a: [1, 2, 3, 4], b: [{ c: 1 }] })
+  t.same(after({ op: 'add', path: '/a/-2', value: 4 }), { a: [1, 2, 4, 3], b: [{ c: 1 }] })
+  t.same(after({ op: 'test', path: '/a/-1', value: 3 }, { op: 'add', path: '/b/-1/d', value: 2 }), {
+    a: [1, 2, 3],
+    b: [{ c: 1, d: 2 }],
+  })
+  t.equal(
+    refusal(() => after({ op: 'remove', path: '/a/-4' })),
+    'Invalid',
+  )
+})
+
 test('a JSON patch that does not apply is invalid, a malformed one is a bad request', async (t) => {
   const target = { a: [1], b: { c: 1 } }
   const invalid = [

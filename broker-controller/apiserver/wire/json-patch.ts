@@ -197,9 +197,10 @@ function movingItems(draft: Draft, items: number): void {
   throw doesNotApply('the operations move too many list items: send the whole list in one operation')
 }
 
+/** A negative index counts from the end, -1 being the last place (SupportNegativeIndices of evanphx/json-patch, on in Kubernetes). */
 function indexIn(length: number, token: string, path: Path): number {
-  const index = /^(0|[1-9]\d{0,8})$/.test(token) ? Number(token) : Number.NaN
-  if (index < length) return index
+  const index = /^(0|-?[1-9]\d{0,8})$/.test(token) ? Number(token) : Number.NaN
+  if (index < length && index >= -length) return index < 0 ? index + length : index
   if (Number.isNaN(index)) {
     throw doesNotApply(`value was not a proper array index: ${quoted(token)} in path "${textOf(path)}"`)
   }
