@@ -100,9 +100,7 @@ export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
     ...(spec.initContainers ?? []).flatMap((container, index) =>
       devicesProblems(`${at}.initContainers[${index}]`, container, spec),
     ),
-    ...(activeDeadlineSeconds < 1 || activeDeadlineSeconds > 2147483647
-      ? [invalid(`${at}.activeDeadlineSeconds`, activeDeadlineSeconds, 'must be between 1 and 2147483647, inclusive')]
-      : []),
+    ...deadlineProblems(`${at}.activeDeadlineSeconds`, activeDeadlineSeconds),
     ...(spec.shareProcessNamespace && spec.hostPID
       ? [invalid(`${at}.shareProcessNamespace`, true, 'ShareProcessNamespace and HostPID cannot both be enabled')]
       : []),
@@ -125,6 +123,11 @@ export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
       problemsWith(`${at}.readinessGates[${index}].conditionType`, conditionType, qualifiedNameProblem),
     ),
   ]
+}
+
+function deadlineProblems(field: string, seconds: number): readonly Problem[] {
+  const isInRange = seconds >= 1 && seconds <= 2147483647
+  return isInRange ? [] : [invalid(field, seconds, 'must be between 1 and 2147483647, inclusive')]
 }
 
 /** Those that a pod begins with. */

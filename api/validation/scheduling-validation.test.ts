@@ -129,7 +129,9 @@ test('preferred nodes have a weight, and a field of a node is compared with one 
 test('values for nodes are those of labels where they are required, and free where they are preferred', async (t) => {
   const term = { matchExpressions: [{ key: 'size', operator: 'Gt', values: ['-5'] }] }
   const named = { matchExpressions: [{ key: 'size', operator: 'In', values: ['not a label!'] }] }
-  t.match(wrong(requiringNodes(term)), [/nodeSelectorTerms\[0\].matchExpressions\[0\].values\[0\]: Invalid value: "-5"/])
+  t.match(wrong(requiringNodes(term)), [
+    /nodeSelectorTerms\[0\].matchExpressions\[0\].values\[0\]: Invalid value: "-5"/,
+  ])
   const preferred = [term, named].map((preference) => ({ weight: 1, preference }))
   const nodeAffinity = { preferredDuringSchedulingIgnoredDuringExecution: preferred }
   t.same(wrong({ affinity: { nodeAffinity } }), [])
@@ -142,7 +144,8 @@ test('a key of matchLabelKeys is not selected by as well', async (t) => {
     return { affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } }
   }
   t.same(wrong(spec({ matchExpressions: [added] })), [])
-  const both = /requiredDuringSchedulingIgnoredDuringExecution\[0\]\[1\]: .* exists in both matchLabelKeys and labelSelector$/
+  const both =
+    /requiredDuringSchedulingIgnoredDuringExecution\[0\]\[1\]: .* exists in both matchLabelKeys and labelSelector$/
   t.match(wrong(spec({ matchLabels: { app: 'web' }, matchExpressions: [added] })), [both])
   t.match(wrong(spec({ matchExpressions: [added, added] })), [both])
 })

@@ -128,7 +128,12 @@ test('an update creates the object that is not there, of the kinds that Kubernet
   const { ask } = await anApi(t)
   const services = '/api/v1/namespaces/default/services'
   const service = (metadata: Document = {}) => {
-    return { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web', ...metadata }, spec: { ports: [{ port: 80 }] } }
+    return {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'web', ...metadata },
+      spec: { ports: [{ port: 80 }] },
+    }
   }
   t.match(await ask('PUT', `${services}/web`, { body: service({ uid: 'of-another' }) }), {
     code: 409,

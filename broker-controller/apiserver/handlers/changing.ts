@@ -268,7 +268,11 @@ function refuseOther(request: ResourceRequest, object: AnyObject, present: AnySt
   const { name = '', uid, resourceVersion: stated = '' } = object.metadata
   // Versions are numbers, and 0 is none (Update in apiserver, registry/generic/registry/store.go).
   const resourceVersion = /^0+$/.test(stated) ? '' : stated
-  if (route.resource.needsVersion && resourceVersion === '' && viewOf(route.resource, route.subresource) === undefined) {
+  if (
+    route.resource.needsVersion &&
+    resourceVersion === '' &&
+    viewOf(route.resource, route.subresource) === undefined
+  ) {
     const message = 'Invalid value: 0x0: must be specified for an update'
     const { name: kind, group } = route.resource
     throw invalidObject({ kind, group }, name, [

@@ -12,7 +12,11 @@ import {
   statusCountProblems,
   workloadSelectorProblems,
 } from '../../../../api/validation/workload-validation.ts'
-import { type StatefulSet, type StatefulSetSpec, StatefulSetSpecSchema } from '../../../../api/workloads/stateful-set.ts'
+import {
+  type StatefulSet,
+  type StatefulSetSpec,
+  StatefulSetSpecSchema,
+} from '../../../../api/workloads/stateful-set.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { isSameInGo } from '../go-equality.ts'
