@@ -167,7 +167,7 @@ async function readChange(
 function createdBy({ route }: ResourceRequest, write: ManagedWrite, read: Change): Wanted {
   const { resource, name } = route
   if (route.verb !== 'update') throw notFound(resource, name)
-  const { value, warnings } = read({ metadata: {} })
+  const { value, warnings } = read({ apiVersion: '', kind: '', metadata: {} }) // an update is read without what is there
   const { resourceVersion: _, ...metadata } = value.metadata
   const managers = updatedManagers(undefined, metadata.managedFields, write)
   return { value: { ...value, metadata }, warnings, managers, managersOf: managersOfNew(resource, value, write) }
