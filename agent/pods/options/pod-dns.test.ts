@@ -154,7 +154,10 @@ test('of options of one name the last one counts, and an empty value is none', a
     { name: 'ndots', value: '3' },
   ]
   const host = { servers: [], searches: [], options: ['ndots:1'] }
-  t.same(resolverOf({ containers: [], dnsPolicy: 'Default', dnsConfig: { options } }, host)?.options, ['ndots:3', 'edns0'])
+  t.same(resolverOf({ containers: [], dnsPolicy: 'Default', dnsConfig: { options } }, host)?.options, [
+    'ndots:3',
+    'edns0',
+  ])
 })
 
 test('a search domain has no dot at its end, and one that no name can have is left out', async (t) => {
