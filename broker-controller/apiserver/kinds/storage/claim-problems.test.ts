@@ -170,3 +170,12 @@ test('a status names storage and the resources of vendors', async (t) => {
     `status.allocatedResourceStatus: Unsupported value: "storage": supported values: ${states.split(', ').sort().join(', ')}`,
   ])
 })
+
+test('an empty field that a client leaves out is no change of a claim', async (t) => {
+  const selector = { matchLabels: { disk: 'fast' } }
+  const old = create('persistentvolumeclaims', claim({ selector: { ...selector, matchExpressions: [] } }))
+  t.same(
+    causes(() => update('persistentvolumeclaims', old, claim({ selector }))),
+    [],
+  )
+})

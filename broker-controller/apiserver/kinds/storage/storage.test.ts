@@ -152,12 +152,3 @@ test('a quota counts claims and their storage, of all classes and of one', async
     body: { message: /requested: requests.storage=2Gi, used: requests.storage=2Gi, limited: requests.storage=3Gi$/ },
   })
 })
-
-test('an empty field that a client leaves out is no change of a claim', async (t) => {
-  const selector = { matchLabels: { disk: 'fast' } }
-  const old = create('persistentvolumeclaims', claim({ selector: { ...selector, matchExpressions: [] } }))
-  t.same(
-    causes(() => update('persistentvolumeclaims', old, claim({ selector }))),
-    [],
-  )
-})
