@@ -193,7 +193,8 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
 const podFloors: readonly (readonly string[])[] = [
   ['wanted'],
   ['record', 'static'],
-  ['options', 'probes'],
+  ['options'],
+  ['probes'],
   ['images', 'volumes'],
   ['garbage', 'plan'],
   ['containers', 'status'],

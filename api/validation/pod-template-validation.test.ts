@@ -72,7 +72,7 @@ test('a template is decoded by the schema of a pod', async (t) => {
   t.match(decoded, { ok: true, unknownFields: ['spec.unknown'] })
 })
 
-test('host port 0 is none, and the host ports of one init container differ', async (t) => {
+test('host port 0 does not count, and the host ports of one init container differ', async (t) => {
   const found = (spec: Partial<PodSpec>) => problemsOf(template(spec))
   const ports = (...numbers: readonly number[]) => numbers.map((hostPort) => ({ containerPort: 80, hostPort }))
   const main = { name: 'main', image: 'busybox', ports: ports(5) }

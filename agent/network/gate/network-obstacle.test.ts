@@ -29,7 +29,7 @@ test('the first thing in the way of a machine is named: another agent, then prog
   })
 })
 
-test('ranges of IPv6 are in the way only of a fleet that has some', async (t) => {
+test('IPv6 ranges are in the way only of a fleet with IPv6', async (t) => {
   const routes = [{ interface: 'eth0', range: '2001:db8::/48' }]
   t.equal(machineObstacle({ ...free, routes }), undefined)
   const ipv6 = { clusterCIDR: '2001:db8:0:100::/56', serviceCIDR: '2001:db8:1::/112' }

@@ -57,7 +57,7 @@ test('with affinity each endpoint keeps its clients for that time', async (t) =>
   t.match(affinitySets, [[set, { kind: 'set', type: 'ipv4_addr', flags, timeoutSeconds: 60 }]])
 })
 
-test('affinity lasts a day at most, and a time that is none has no effect', async (t) => {
+test('affinity lasts a day at most, and an invalid time has no effect', async (t) => {
   const seconds = (affinitySeconds: number) =>
     pieces({ affinitySeconds }, [there]).affinitySets.map(([, { timeoutSeconds }]) => timeoutSeconds)
   t.same([1, 86_400, 86_401].map(seconds), [[1], [86_400], [86_400]])

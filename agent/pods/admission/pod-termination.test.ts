@@ -73,7 +73,7 @@ test('a pod that is ended keeps what was reported, with the reason, and is synce
   t.equal(seen.synced.length, 1)
 })
 
-test('an end without a type has no Event, and one that is no disruption no condition', async (t) => {
+test('an end without a type has no Event, and one without a disruption has no condition', async (t) => {
   const { records, seen, pods } = termination([pod('a')], { a: running })
   pods.endPod('a', { reason: 'Evicted', message: 'why' })
   t.same(seen.events, [])

@@ -123,7 +123,7 @@ test('a container without a limit may use what the node has, and asks for nothin
     resourceValue(aPod({ containers: [{ ...main, resources }] }), { resource }, 'main', from)
   t.same(value('limits.cpu'), { value: '4' })
   t.same(value('limits.memory'), { value: String(3 * 1024 ** 3) })
-  t.same(value('limits.cpu', { limits: { cpu: '0' } }), { value: '4' }, 'a limit of 0 is none')
+  t.same(value('limits.cpu', { limits: { cpu: '0' } }), { value: '4' }, 'a limit of 0 does not count')
   t.same(value('limits.hugepages-2Mi'), { value: '0' }, 'huge pages are not shared out')
   t.same(value('limits.ephemeral-storage'), { value: '0' }, 'the node does not report it')
   t.same([value('requests.cpu'), value('requests.memory')], [{ value: '0' }, { value: '0' }])

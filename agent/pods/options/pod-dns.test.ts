@@ -147,7 +147,7 @@ test('the full name of a pod ends with the domain of the fleet', async (t) => {
   t.equal(podHostname(pod, 'fleet.example').domain, 's.prod.svc.fleet.example')
 })
 
-test('of options of one name the last one counts, and an empty value is none', async (t) => {
+test('of options of one name the last one counts, and an empty value does not count', async (t) => {
   const options = [
     { name: 'ndots', value: '2' },
     { name: 'edns0', value: '' },

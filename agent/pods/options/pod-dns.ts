@@ -37,7 +37,7 @@ export function podResolver(
   const ofMachine = dnsPolicy === 'None' || host === undefined ? noResolver : host
   const base = ofCluster ? clusterResolver(metadata.namespace ?? 'default', clusterDomain, ofMachine) : ofMachine
   const { nameservers = [], searches = [], options = [] } = dnsConfig ?? {}
-  // The last one of a name counts, and an empty value is none (pkg/kubelet/network/dns/dns.go, mergeDNSOptions).
+  // The last one of a name counts, and an empty value does not count (pkg/kubelet/network/dns/dns.go, mergeDNSOptions).
   const added = new Map(options.flatMap(({ name = '', value = '' }) => (name === '' ? [] : [[name, value]])))
   return {
     servers: [...new Set([...base.servers, ...nameservers])].slice(0, mostServers),

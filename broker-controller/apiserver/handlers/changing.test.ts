@@ -113,7 +113,7 @@ test('an update of a kind that needs a version is refused without one, or with v
   t.match(await ask('PATCH', `${leases}/leader`, label), { code: 200 }, 'a patch keeps the version')
 })
 
-test('version 0 in an update is no version, and a dry run answers with the stored one', async (t) => {
+test('version 0 in an update does not count, and a dry run answers with the stored one', async (t) => {
   const { ask } = await anApi(t)
   await ask('POST', configMapsPath, { body: sentMap() })
   const path = `${configMapsPath}/settings`

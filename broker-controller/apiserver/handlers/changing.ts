@@ -266,7 +266,7 @@ function refuseOther(request: ResourceRequest, object: AnyObject, present: AnySt
   refuseOtherName(request, object)
   const { route } = request
   const { name = '', uid, resourceVersion: stated = '' } = object.metadata
-  // Versions are numbers, and 0 is none (Update in apiserver, registry/generic/registry/store.go).
+  // Versions are numbers, and 0 does not count (Update in apiserver, registry/generic/registry/store.go).
   const resourceVersion = /^0+$/.test(stated) ? '' : stated
   if (
     route.resource.needsVersion &&

@@ -76,7 +76,7 @@ function errorOf(run: () => unknown): ApiError | undefined {
   return undefined
 }
 
-test('a negative limit is none, and version 0 may stay in the query of the next page', async (t) => {
+test('a negative limit does not count, and version 0 may stay in the query of the next page', async (t) => {
   const page = (text: string) => pageOfList(pods, { resourceVersion: '7', nowMs: 0 }, pageOf(query(text), 0), true)
   t.same(page('limit=-1').items.length, pods.length)
   const { metadata } = page('limit=2')

@@ -65,7 +65,7 @@ const longestListMs = 5 * 60_000
 
 /** Which page the query asks for. BadRequest where it cannot be understood, Expired where the first page is too old. */
 export function pageOf(query: URLSearchParams, nowMs: number): Page {
-  // A negative limit is none (GetList in apiserver, storage/etcd3/store.go).
+  // A negative limit does not count (GetList in apiserver, storage/etcd3/store.go).
   const limit = Math.max(integerIn(query, 'limit'), 0)
   const token = query.get('continue')
   if (!token) return { limit, after: undefined }
@@ -78,7 +78,7 @@ export function pageOf(query: URLSearchParams, nowMs: number): Page {
   return { limit, after }
 }
 
-/** A number of the query; 0 where it is missing. Throws BadRequest where it is none. */
+/** A number of the query; 0 where it is missing. Throws BadRequest where it is not a number. */
 function integerIn(query: URLSearchParams, name: string): number {
   const text = query.get(name) || '0'
   if (!/^[+-]?\d{1,18}$/.test(text)) throw new ApiError('BadRequest', `${name}: must be an integer`)

@@ -119,7 +119,7 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   beforeRemoval?(name: string, needs: Pick<ResourceNeeds, 'store' | 'clock'>): Promise<void>
   /** A deletion answers with the object as it was, not with a Status (genericregistry.Store.ReturnDeletedObject). */
   readonly returnsDeletedObject?: true
-  /** Its objects are deleted one by one only (a storage that is no rest.CollectionDeleter). */
+  /** Its objects are deleted one by one only (its storage is not a rest.CollectionDeleter). */
   readonly hasNoCollectionDeletion?: true
   /** How many objects of a collection are deleted at a time; undefined: as many as the store writes together. */
   readonly deletedTogether?: number

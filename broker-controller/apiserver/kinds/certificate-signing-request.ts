@@ -61,7 +61,7 @@ export const certificateSigningRequestStrategy: KindStrategy<CertificateSigningR
   },
   emptyStatus: {},
   prepareForCreate: withRequester,
-  // Who reads a request relies on it: an update leaves it as it is, and is no error.
+  // Who reads a request relies on it: an update leaves it as it is, and is not an error.
   prepareForUpdate: (old, now) => ({ ...now, spec: old.spec }),
   validateCreate: requestProblems,
   validateUpdate: requestChangeProblems,

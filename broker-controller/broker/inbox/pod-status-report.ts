@@ -47,7 +47,7 @@ const nodesPodConditions: ReadonlySet<string> = new Set([
 /** Both the node and the control plane write these (PodConditionSharedByKubelet); one that the node leaves out stays. */
 const sharedPodConditions: ReadonlySet<string> = new Set(['PodScheduled', 'DisruptionTarget'])
 
-/** The node does not know when the pod was bound, and reports its start: the scheduler's time stays (updateLastTransitionTime). */
+/** The node reports its own start of the pod, not when it was bound: the scheduler's time stays (updateLastTransitionTime). */
 function scheduledSince(condition: PodCondition, before: PodStatus): PodCondition {
   const known = before.conditions?.find(({ type }) => type === 'PodScheduled')
   if (condition.type !== 'PodScheduled' || condition.status !== known?.status) return condition

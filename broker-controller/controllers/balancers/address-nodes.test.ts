@@ -93,7 +93,7 @@ test('addresses of both families have one node; that of IPv4 decides where none 
   t.same(chosen(dual, both('pi-2')), ['pi-2'])
   t.same(chosen(three, both('pi-2')), ['pi-2'], 'none has IPv6')
   t.match(chosen(three, both()), [/^pi-/])
-  t.same(chosen(three, held('2001:db8::240')), [undefined], 'an address of IPv6 alone needs a node with it')
+  t.same(chosen(three, held('2001:db8::240')), [undefined], 'a single IPv6 address needs a node with it')
   const far = { ...withIPv6, ipv6: '2001:db8:1::1', segment: 'far' }
   t.same(chosen([far, { ...second, ipv6: '2001:db8::2' }], held('2001:db8::240')), ['pi-2'], 'of the link')
 })

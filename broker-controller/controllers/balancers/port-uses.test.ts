@@ -20,7 +20,7 @@ test('the host ports of a pod are those of the containers that run as long as it
     ['of a sidecar', { spec: { initContainers: [sidecar] } }, ['TCP/80', 'TCP/81']],
     ['of an init container that ends', { spec: { initContainers: [listening(82)] } }, ['TCP/80']],
     ['without one', { containers: [{ name: 'c', ports: [{ containerPort: 80 }] }] }, []],
-    ['0 is none', { containers: [listening(0)] }, []],
+    ['0 does not count', { containers: [listening(0)] }, []],
     ['a pod that has succeeded', { phase: 'Succeeded' }, []],
     ['a pod that has failed', { phase: 'Failed' }, []],
   ]

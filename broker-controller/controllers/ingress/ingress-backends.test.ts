@@ -25,7 +25,7 @@ function found(backend: IngressBackend, service: Service = aService('web'), more
 const web = (port = '80'): IngressBackend => ({ service: serviceOf(`web:${port}`) })
 const refused = (because: string) => `spec.defaultBackend: ${because}. Requests are answered 503`
 
-test('a backend is a TCP port of a Service with a ClusterIP; what is none has its reason and a remedy', async (t) => {
+test('a backend is a TCP port of a Service with a ClusterIP; what is not one has its reason and a remedy', async (t) => {
   const spec = (over: Partial<Service['spec']>) => aService('web', '192.0.2.7', over)
   const anotherPort = 'name one of its ports'
   const cases: readonly (readonly [title: string, IngressBackend, Service, expected: string])[] = [
@@ -41,7 +41,7 @@ test('a backend is a TCP port of a Service with a ClusterIP; what is none has it
       'Service default/none not found: create it, or name another one',
     ],
     [
-      'a Service whose name is none',
+      'a Service with an invalid name',
       { service: serviceOf('We b') },
       spec({}),
       'the name of its Service is invalid: name another one',

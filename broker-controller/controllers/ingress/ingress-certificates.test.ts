@@ -85,7 +85,7 @@ test('hosts without a certificate of their own have the default one', async (t) 
   t.equal(opened({ defaultCertificate: 'default/none' }).certificates.otherwise, undefined)
 })
 
-test('the first Ingress that names a host keeps it; one with an equal certificate is no conflict', async (t) => {
+test('the first Ingress that names a host keeps it; one with an equal certificate does not conflict', async (t) => {
   const { add, hosts, files } = opened()
   const tls = (secretName: string) => ({ hosts: ['a.example.com'], secretName })
   add('old', tls('a'))

@@ -126,9 +126,9 @@ test('nodes that were lost together are checked at once, and when the suspicion 
 
 test('a full grace makes every node as new, and grace for some only those', async (t) => {
   const roster = nodeRoster(settings)
-  for (const name of ['heard', 'silent']) roster.putNode(aNode({ name }), at(0))
+  for (const name of ['reported', 'silent']) roster.putNode(aNode({ name }), at(0))
   roster.putNode(aNode({ name: 'fresh', conditions: [] }), at(0))
-  roster.putLease(beat(0, { name: 'heard' }), at(0))
+  roster.putLease(beat(0, { name: 'reported' }), at(0))
   const awaited = roster.awaited()
   t.same(
     awaited.map(({ node }) => node.metadata.name),
@@ -136,12 +136,12 @@ test('a full grace makes every node as new, and grace for some only those', asyn
     'it reported to an earlier process alone',
   )
   roster.giveGraceTo(awaited, 7_000)
-  const seen = () => ['heard', 'silent'].map((name) => roster.get(name)?.health.lastSeenMs)
+  const seen = () => ['reported', 'silent'].map((name) => roster.get(name)?.health.lastSeenMs)
   t.same(seen(), [0, 7_000])
   checked(roster, 7_000)
   roster.giveFullGrace(9_000)
-  t.same([...seen(), roster.get('heard')?.health.heartbeatMs], [9_000, 9_000, undefined])
-  t.same(checked(roster, 9_000).toSorted(), ['fresh', 'heard', 'silent'])
+  t.same([...seen(), roster.get('reported')?.health.heartbeatMs], [9_000, 9_000, undefined])
+  t.same(checked(roster, 9_000).toSorted(), ['fresh', 'reported', 'silent'])
 })
 
 test('a node that is steady again has no losses', async (t) => {
@@ -157,7 +157,7 @@ test('a node is judged a period after its readiness changed, and one that is Unk
     ...firstSight(aNode(over), undefined, at(0), settings),
     ...more,
   })
-  const heard = { renewTime: '2026-01-01T01:00:00.000000Z' }
+  const reported = { renewTime: '2026-01-01T01:00:00.000000Z' }
   const never = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusNeverUpdated' }] as const
   const cases: readonly (readonly [title: string, NodeHealth, fromMs: number])[] = [
     ['not ready', health({ ready: 'False' }), 5_000],
@@ -165,9 +165,17 @@ test('a node is judged a period after its readiness changed, and one that is Unk
     ['changed at a whole period', health({ ready: 'False' }, { readyChangedMs: 5_000 }), 10_000],
     ['never reported', health({ conditions: never }, { readyChangedMs: 61_000 }), 61_000],
     ['Unknown before this process', health({ ready: 'Unknown' }), 5_000],
-    ['Unknown early, for a late heartbeat', health({ ready: 'Unknown' }, { ...heard, readyChangedMs: 14_000 }), 60_000],
-    ['Unknown when its silence was proven', health({ ready: 'Unknown' }, { ...heard, readyChangedMs: 55_000 }), 60_000],
-    ['Unknown again later', health({ ready: 'Unknown' }, { ...heard, readyChangedMs: 80_000 }), 85_000],
+    [
+      'Unknown early, for a late heartbeat',
+      health({ ready: 'Unknown' }, { ...reported, readyChangedMs: 14_000 }),
+      60_000,
+    ],
+    [
+      'Unknown when its silence was proven',
+      health({ ready: 'Unknown' }, { ...reported, readyChangedMs: 55_000 }),
+      60_000,
+    ],
+    ['Unknown again later', health({ ready: 'Unknown' }, { ...reported, readyChangedMs: 80_000 }), 85_000],
   ]
   for (const [title, one, fromMs] of cases) t.equal(judgedFromMs(one, settings), fromMs, title)
 })

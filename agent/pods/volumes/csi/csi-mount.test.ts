@@ -12,7 +12,7 @@ const capabilities = {
   hasCondition: true,
 }
 
-test('access modes have the numbers of CSI, those of one node only for a driver that knows them', async (t) => {
+test('access modes have the numbers of CSI, those of one node only for a driver that has that capability', async (t) => {
   const modes = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod', 'x']
   t.same(
     modes.map((mode) => csiAccessMode(mode, { hasSingleNodeModes: false })),

@@ -171,7 +171,7 @@ test('a status names storage and the resources of vendors', async (t) => {
   ])
 })
 
-test('an empty field that a client leaves out is no change of a claim', async (t) => {
+test('an empty field that a client leaves out does not change a claim', async (t) => {
   const selector = { matchLabels: { disk: 'fast' } }
   const old = create('persistentvolumeclaims', claim({ selector: { ...selector, matchExpressions: [] } }))
   t.same(

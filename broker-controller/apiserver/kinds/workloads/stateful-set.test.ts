@@ -142,7 +142,7 @@ test('a StatefulSet is served with its columns, its status and its scale', async
   t.match(await ask('GET', `${path}/db`), { body: { metadata: { generation: 2 }, spec: { replicas: 5 } } })
 })
 
-test('an empty list or map that a client leaves out is no change of the selector, or of a claim', async (t) => {
+test('an empty list or map that a client leaves out changes neither the selector nor a claim', async (t) => {
   const matchLabels = { app: 'db' }
   const claim = { metadata: { name: 'data', labels: {} }, spec: { accessModes: ['ReadWriteOnce'], volumeName: '' } }
   const old = made({ selector: { matchLabels, matchExpressions: [] }, volumeClaimTemplates: [claim] })

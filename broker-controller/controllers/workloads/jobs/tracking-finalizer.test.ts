@@ -22,7 +22,7 @@ async function createPod(
   world: World,
   name: string,
   ownerReferences: readonly OwnerReference[],
-  finalizers = ['mine'],
+  finalizers = ['example.com/mine'],
 ) {
   const metadata = {
     name,
@@ -40,7 +40,7 @@ test('a pod without a controller loses the finalizer of Jobs, and no other', asy
   const world = await jobWorld(t)
   await createPod(world, 'lost', [])
   await world.settle()
-  t.same(await tracked(world), ['lost: mine'])
+  t.same(await tracked(world), ['lost: example.com/mine'])
 })
 
 test('a pod of a Job that is gone, or that had the name before, is released when it has ended', async (t) => {
@@ -51,7 +51,7 @@ test('a pod of a Job that is gone, or that had the name before, is released when
   await world.settle()
   await world.end(pod, 0)
   await world.settle()
-  t.same(await tracked(world), ['of-another: mine', 'running: held'])
+  t.same(await tracked(world), ['of-another: example.com/mine', 'running: held'])
 })
 
 test('pods of other controllers, of other groups and of Jobs that others manage are left alone', async (t) => {
