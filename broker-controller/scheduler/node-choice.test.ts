@@ -31,7 +31,7 @@ test('a node is wanted that has all labels of the selector, and one term of the 
     ['Gt', required(expressions(asks('cores', 'Gt', '3'))), true],
     ['Gt of as much', required(expressions(asks('cores', 'Gt', '4'))), false],
     ['Lt', required(expressions(asks('cores', 'Lt', '5'))), true],
-    ['Gt of a label that is no number', required(expressions(asks('place', 'Gt', '3'))), false],
+    ['Gt of a label that is not a number', required(expressions(asks('place', 'Gt', '3'))), false],
     ['all of a term', required(expressions(asks('place', 'Exists'), asks('disk', 'Exists'))), false],
     ['one of several terms', required(expressions(asks('disk', 'Exists')), roof), true],
     ['its name', required(fields(named('pi-01'))), true],

@@ -65,7 +65,7 @@ test('a pod that rules out every node has that reason alone, and no node is look
   t.match(empty, { message: 'no nodes available to schedule pods' })
 })
 
-test('the names of a pod are tried alone, and one that does not exist is no node', async (t) => {
+test('the names of a pod are tried alone, and one that does not exist is not a node', async (t) => {
   const named = (...values: readonly string[]) =>
     aPod({ spec: requiringNodes({ matchFields: [{ key: 'metadata.name', operator: 'In', values }] }), ...whole })
   const known = aCluster([{ name: 'a' }, { name: 'b' }], [{ nodeName: 'a', requests: { cpu: '1' } }])

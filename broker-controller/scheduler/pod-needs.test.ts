@@ -110,7 +110,7 @@ test('host ports are those of the containers that run as long as the pod', async
   const usual = { protocol: 'TCP', ip: '', port: 8080 }
   const cases: readonly (readonly [title: string, PodOverrides, ports: readonly object[]])[] = [
     ['none', { containers: [listening({})] }, []],
-    ['0 is none', { containers: [listening({ hostPort: 0 })] }, []],
+    ['0 does not count', { containers: [listening({ hostPort: 0 })] }, []],
     ['one', { containers: [listening({ hostPort: 8080 })] }, [usual]],
     [
       'its address and protocol',

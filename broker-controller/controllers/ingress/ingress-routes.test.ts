@@ -82,7 +82,7 @@ test('a route of an older Ingress stays, and the younger one names it', async (t
   }
 })
 
-test('an exact path and a prefix, or one path of two hosts, are no conflict', async (t) => {
+test('an exact path and a prefix, or one path of two hosts, do not conflict', async (t) => {
   const { add, keys } = opened()
   t.same(add(anIngress('old', { rules: [aRule('a.example.com', 'Exact /a web')] })), [])
   t.same(add(anIngress('young', { rules: [aRule('a.example.com', 'Prefix /a api'), aRule('', 'Exact /a api')] })), [])

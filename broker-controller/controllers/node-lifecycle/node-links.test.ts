@@ -37,7 +37,7 @@ test('nodes that were lost with half of their link are named once, and keep thei
   t.equal(links.suspicionOf('unknown', 1_000), undefined)
 })
 
-test('a change that is none has no link judged', async (t) => {
+test('a change without a difference has no link judged', async (t) => {
   const links = halfLost()
   links.judge(1_000)
   links.put('a', on('attic', 0))

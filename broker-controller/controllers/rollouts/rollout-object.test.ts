@@ -42,8 +42,8 @@ test('what cannot be a rollout has its reason, and no rollout has none', async (
     ['no JSON', { data: { [rolloutFields.wish]: '{' } }, unreadable],
     ['no target', of({ target: undefined }), unreadable],
     ['rules of another kind', of({ rules: { ...usualRules, failureCount: 'one' } }), unreadable],
-    ['rules that are none', of({ rules: { ...usualRules, failureCount: 0 } }), 'failureCount: must be at least 1'],
-    ['a digest that is none', of({ target: { ...target, digest: 'two' } }), foreign],
+    ['invalid rules', of({ rules: { ...usualRules, failureCount: 0 } }), 'failureCount: must be at least 1'],
+    ['an invalid digest', of({ target: { ...target, digest: 'two' } }), foreign],
     ['a version with a space', of({ target: { ...target, version: '2 0' } }), foreign],
     ['a release without a number', of({ releases: [target, { ...target, sequence: 0 }] }), foreign],
     ['too many releases', of({ releases: Array.from({ length: 65 }, () => target) }), foreign],
@@ -73,7 +73,7 @@ test('a pause of the controller ends with a newer resume, one of an operator wit
   t.match(stateOf(paused, { pause: 'holidays', resumedAt }), { paused: 'holidays', resumedMs: 7 })
 })
 
-test('failures pause a rollout, and a pause of an operator is none', async (t) => {
+test('failures pause a rollout, and a pause of an operator is not a failure', async (t) => {
   const paused: RolloutState = { ring: 0, paused: failed }
   t.same(failedRollout(written(paused)), { version: '2.0.0', reason: failed })
   t.equal(failedRollout(written({ ring: 0 })), undefined)
