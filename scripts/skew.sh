@@ -353,7 +353,13 @@ clean_up() {
   stop further "$data/further-$rounds" 20
   stop agent "${folder[agent]}" 40
   stop controller "${folder[controller]}" 20
-  [ ! -S "$socket" ] || in_docker ps --all --quiet | xargs --no-run-if-empty docker --host "unix://$socket" rm --force >/dev/null
+  # Rules, routes and addresses stay while an agent is stopped: without them the next one's pods would not reach each other.
+  [ ! -f "${folder[agent]}/network/network.json" ] || scripts/bramble-agent network --remove --data-dir "${folder[agent]}" >/dev/null ||
+    print '    Not all of the network of pods could be removed: ip route show proto 98, nft list table ip bramble'
+  if [ -S "$socket" ]; then
+    in_docker ps --all --quiet | xargs --no-run-if-empty docker --host "unix://$socket" rm --force >/dev/null
+    in_docker network ls --quiet --filter type=custom | xargs --no-run-if-empty docker --host "unix://$socket" network rm >/dev/null
+  fi
   stop_dockerd
   rm -rf --one-file-system -- "$data"
 }
