@@ -188,7 +188,7 @@ test('a deletion with orphanDependents false that waits is answered with 202', a
   t.match(await ask('DELETE', path, { body: { propagationPolicy: 'Background' } }), { code: 200 })
 })
 
-test('deletecollection deletes no more than its limit, and refuses the options that a list refuses', async (t) => {
+test('deletecollection deletes at most its limit, and refuses the options that a list refuses', async (t) => {
   const { ask } = await anApi(t)
   for (const name of ['a', 'b', 'c']) await ask('POST', configMapsPath, { body: sentMap({}, { name }) })
   t.match(await ask('DELETE', `${configMapsPath}?resourceVersionMatch=Exact`), { code: 422 })

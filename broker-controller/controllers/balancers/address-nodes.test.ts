@@ -81,7 +81,7 @@ test('an address belongs on the link of the nodes beside it, and anywhere where 
   t.same(chosen([far], held('192.0.2.240')), ['pi-1'])
 })
 
-test('addresses of both families have one node; that of IPv4 decides where none can have both', async (t) => {
+test('addresses of both families have one node; the IPv4 address decides where none can have both', async (t) => {
   const both = (before?: string) =>
     held('2001:db8::240', { ips: ['2001:db8::240', '192.0.2.240'], ...(before && { node: before }) })
   const [first, second, third] = three

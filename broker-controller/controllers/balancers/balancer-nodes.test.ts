@@ -20,7 +20,7 @@ test('a node has its first address of each family', async (t) => {
     ...{ isReady: true, isExcluded: false },
   })
   const external = { type: 'ExternalIP', address: '198.51.100.1' } as const
-  t.equal(of({ status: { addresses: [external, ...internal('2001:db8::11')] } }), undefined, 'none of IPv4')
+  t.equal(of({ status: { addresses: [external, ...internal('2001:db8::11')] } }), undefined, 'no IPv4 address')
   t.equal(of({ status: { addresses: [] } }), undefined)
 })
 
@@ -64,7 +64,7 @@ test('the segment of a node is that of its annotation', async (t) => {
   t.equal(of({ annotations: { 'bramble.dev/segment': '' } })?.segment, '192.0.2.0/24')
 })
 
-test('addresses are on one link in a /24 of IPv4, and in a /64 of IPv6', async (t) => {
+test('addresses are on one link in an IPv4 /24, and in an IPv6 /64', async (t) => {
   const isSame = (one: string, other: string) => usualLink(one) === usualLink(other)
   t.equal(isSame('192.0.2.1', '192.0.2.254'), true)
   t.equal(isSame('192.0.2.1', '192.0.3.1'), false)

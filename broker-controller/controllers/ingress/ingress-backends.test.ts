@@ -81,7 +81,7 @@ test('a number that a Service has for UDP and for TCP is that for TCP', async (t
   t.equal(found(web('443'), aService('web', '192.0.2.7', { ports })), '192.0.2.7:443')
 })
 
-test('the address is that of IPv4 in every fleet, and that of IPv6 only where pods have both', async (t) => {
+test('a backend has an IPv4 address in every fleet, and an IPv6 one only where pods have both', async (t) => {
   const only = refused('Service default/web has only an IPv6 ClusterIP: name one with IPv4 among its ipFamilies')
   const six = '[2001:db8::7]:80'
   const cases: readonly (readonly [clusterIPs: readonly string[], without: string, withIPv6: string])[] = [

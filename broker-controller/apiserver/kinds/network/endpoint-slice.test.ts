@@ -35,7 +35,7 @@ test('the addresses of an EndpointSlice are of its type, which stays', async (t)
   )
 })
 
-test('the addresses of a slice may be of IPv6, or names, of which its author is warned', async (t) => {
+test('the addresses of a slice may be IPv6 or names, with a warning for its author', async (t) => {
   const wrong = (...args: Parameters<typeof slice>) => causes(() => create('endpointslices', slice(...args)))
   t.same(wrong({ addresses: ['2001:db8::1'] }, { addressType: 'IPv6' }), [])
   t.same(wrong({ addresses: ['db.example.com'] }, { addressType: 'FQDN' }), [])
