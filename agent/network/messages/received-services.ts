@@ -77,7 +77,7 @@ function familyProblem(part: OfFamily, family: RuleFamily): string | undefined {
   const { sourceRanges = [], endpoints } = part
   const name = family.family
   if (!addressesIn(part).every((ip) => isAddressOf(family, ip))) return `an address is not an ${name} address`
-  if (!sourceRanges.every((range) => isRangeOf(family, range))) return `a source range is not one of ${name}`
+  if (!sourceRanges.every((range) => isRangeOf(family, range))) return `a source range is not an ${name} range`
   const areUsable = endpoints.every(({ addresses }) => addresses.every((one) => isUsable(one, family)))
   return areUsable ? undefined : 'an endpoint is not valid'
 }
