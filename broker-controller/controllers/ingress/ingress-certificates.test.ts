@@ -94,7 +94,14 @@ test('the first Ingress that names a host keeps it; one with an equal certificat
       'change or delete one of them',
   ])
   t.same(add('same', tls('same')), [])
-  t.same([hosts(), files()], [{ 'a.example.com': 'a.pem', 'b.example.com': 'b.pem' }, ['a.pem', 'b.pem']])
+  t.same(add('twice', { hosts: ['b.example.com'], secretName: 'b' }), [])
+  t.same(add('itself', { hosts: ['c.example.com'], secretName: 'a' }, { hosts: ['c.example.com'], secretName: 'b' }), [
+    'CertificateConflict: Host c.example.com has the certificate of an earlier entry of spec.tls: remove it from one of them',
+  ])
+  t.same(
+    [hosts(), files()],
+    [{ 'a.example.com': 'a.pem', 'b.example.com': 'b.pem', 'c.example.com': 'a.pem' }, ['a.pem', 'b.pem']],
+  )
 })
 
 test('certificates and hosts that find no room are named', async (t) => {

@@ -67,10 +67,14 @@ export function ingressCertificates(lookup: CertificateLookup, settings: Ingress
     }
     const file = fileOf(`${namespace}/${secretName}`)
     if (typeof file !== 'string') return [{ ...file, message: `${file.message}. Hosts ${shown} ${without}` }]
+    const own = `${namespace}/${name}`
     return names.flatMap((host) => {
       const other = owners.get(host)
       if (other !== undefined && hosts.get(host) !== file) {
-        const message = `Host ${host} has the certificate of Ingress ${other}, which is older: change or delete one of them`
+        const message =
+          other === own
+            ? `Host ${host} has the certificate of an earlier entry of spec.tls: remove it from one of them`
+            : `Host ${host} has the certificate of Ingress ${other}, which is older: change or delete one of them`
         return [{ reason: 'CertificateConflict', message }]
       }
       if (other === undefined && !settings.room.take(host.length + lineLength)) {
@@ -79,7 +83,7 @@ export function ingressCertificates(lookup: CertificateLookup, settings: Ingress
         ]
       }
       hosts.set(host, file)
-      owners.set(host, other ?? `${namespace}/${name}`)
+      owners.set(host, other ?? own)
       return []
     })
   }
