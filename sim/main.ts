@@ -2,7 +2,10 @@
 import { parseArgs } from 'node:util'
 import { isPlantedFault, plant, plantedNames } from './planted/plant.ts'
 
-const { planted } = parseArgs({ options: { planted: { type: 'string' } }, strict: false }).values
+const { planted, worker } = parseArgs({
+  options: { planted: { type: 'string' }, worker: { type: 'boolean' } },
+  strict: false,
+}).values
 
 if (typeof planted === 'string' && !isPlantedFault(planted)) {
   console.error(`--planted must be one of ${plantedNames.join(', ')}`)
@@ -10,5 +13,6 @@ if (typeof planted === 'string' && !isPlantedFault(planted)) {
 } else {
   // Before any of the programs is loaded.
   if (typeof planted === 'string') plant(planted)
-  await import('./command.ts')
+  if (worker === true) await import('./seeds/seed-worker.ts')
+  else await import('./command.ts')
 }
