@@ -4,10 +4,10 @@ set -euo pipefail
 
 usage() {
   cat <<'TXT'
-Usage: scripts/boot-arm64.sh [--image FILE] [--yes]
+Usage: scripts/boot-arm64.sh [--image FILE] [--board NAME] [--yes]
 
 For use once a week, and before a release: plan half an hour on two idle cores; it is not part of the tests. Boots a machine from a card
-under qemu (two Cortex-A72, 1 GB; the kernel and cmdline.txt of the card are given to it as the firmware of a board would), and looks on
+under qemu (the kernel and cmdline.txt of the card are given to it as the firmware of a board would), and looks on
 with kubectl from a controller on this host: the machine prepares itself, restarts, joins with the bramble.yaml of the card, is Ready and
 runs a pod. The container is killed. The controller rolls a release of the agent out, which is committed, and one that ends at once, which
 is taken back; the container runs on. A machine with a read-only root is restarted, and is the same node with the same pod; another one is
@@ -16,6 +16,8 @@ step takes. Needs root.
 
   --image FILE  of scripts/build-image.sh, not compressed. Without it an image in the form of Raspberry Pi OS is made (Debian 12 for arm64
                 with Docker, a FAT with cmdline.txt), and the card brings the packages of the agent
+  --board NAME  virt (two Cortex-A72, 1 GB, a disk and a network adapter of qemu), or raspi3b: a Raspberry Pi 3 as qemu has it (four
+                Cortex-A53, 1 GB), with the image on its SD card and an Ethernet adapter on its USB; needs --image. (virt)
   --yes         do not ask before installing what is missing
   --help
 
@@ -23,15 +25,18 @@ The Debian for arm64 is kept in BRAMBLE_CACHE, else $XDG_CACHE_HOME/bramble, els
 TXT
 }
 
-assume_yes='' image=''
+assume_yes='' image='' board=virt
 while [ $# -gt 0 ]; do
   case $1 in
     --image) image=$(realpath -e -- "${2:?'--image: which file?'}") && shift 2 ;;
+    --board) board=${2:?'--board: which?'} && shift 2 ;;
     --yes) assume_yes=yes && shift ;;
     --help) usage && exit 0 ;;
     *) echo "boot-arm64.sh: unknown argument $1; see --help" >&2 && exit 64 ;;
   esac
 done
+[[ $board = virt || $board = raspi3b ]] || { echo "boot-arm64.sh: unknown board $board; --board is virt or raspi3b" >&2 && exit 64; }
+[ "$board" = virt ] || [ -n "$image" ] || { echo "boot-arm64.sh: --board $board needs --image: the Debian made here starts on virt only" >&2 && exit 64; }
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 # shellcheck source=scripts/support/machine.sh
@@ -204,15 +209,30 @@ on_card() { mtype -i "$data/card@@$((boot_start << 20))" "::$1"; }
 # The firmware of a board reads the kernel and its words from the card; qemu has none and is given both.
 switch_on() {
   door=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
-  local board=(-cpu cortex-a72 -smp 2 -m 1024 -display none) words
+  local hardware words
   words=$(on_card cmdline.txt)
-  quietly 'Describing the board' "$install_log" describe_board "${board[@]}" || fail 'The board cannot be described' 'The cause is in the log of qemu or dtc.' "$install_log"
-  nice qemu-system-aarch64 -M virt "${board[@]}" -dtb "$data/board" -accel tcg,thread=multi -monitor none -no-reboot \
+  "hardware_of_$board"
+  nice qemu-system-aarch64 "${hardware[@]}" -accel tcg,thread=multi -display none -monitor none -no-reboot \
     -kernel "$kernel" -initrd "$initramfs" -append "$words" \
-    -drive "file=$data/card,format=raw,if=virtio,cache=unsafe" \
-    -netdev "user,id=net,hostfwd=tcp:127.0.0.1:$door-:2222" -device virtio-net-pci,netdev=net,romfile= \
-    -serial "file:$data/console" >>"$install_log" 2>&1 </dev/null &
+    -netdev "user,id=net,hostfwd=tcp:127.0.0.1:$door-:2222" >>"$install_log" 2>&1 </dev/null &
   machine=$!
+}
+
+hardware_of_virt() {
+  local processors=(-cpu cortex-a72 -smp 2 -m 1024)
+  quietly 'Describing the board' "$install_log" describe_board "${processors[@]}" -display none ||
+    fail 'The board cannot be described' 'The cause is in the log of qemu or dtc.' "$install_log"
+  hardware=(-M virt "${processors[@]}" -dtb "$data/board" -drive "file=$data/card,format=raw,if=virtio,cache=unsafe"
+    -device 'virtio-net-pci,netdev=net,romfile=' -serial "file:$data/console")
+}
+
+# Its first serial line is that of Bluetooth. The first half of an address of Raspberry Pi makes the adapter eth0, as that of a board; those of qemu
+# would make it usb0. What is emulated is slow to appear, and has no graphics.
+hardware_of_raspi3b() {
+  mcopy -n -i "$data/card@@$((boot_start << 20))" '::bcm2837-rpi-3-b.dtb' "$data/board"
+  words+=' systemd.default_device_timeout_sec=900 module_blacklist=vc4,v3d'
+  hardware=(-M raspi3b -dtb "$data/board" -drive "file=$data/card,format=raw,if=sd,cache=unsafe"
+    -device 'usb-net,netdev=net,mac=b8:27:eb:00:00:01' -serial null -serial "file:$data/console")
 }
 
 first_boot() {
