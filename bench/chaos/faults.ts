@@ -15,6 +15,8 @@ export type Fault = {
 
 const offS = 5
 const awayS = 60
+/** For longer than an agent that has seen a full disk frees it again (`evictionMonitoringPeriod`, 10 s). */
+const freeingS = 15
 
 export const faults: readonly Fault[] = [
   {
@@ -41,11 +43,13 @@ export const faults: readonly Fault[] = [
   },
   {
     ...{ name: 'disk', at: 'worker', text: `the disk of a machine is full for ${awayS} s` },
-    async happen(machine) {
+    async happen(machine, { giveImage }) {
       // All that a root user can take: the rest of the blocks too.
       await machine.tryRun('dd if=/dev/zero of=/var/filler bs=1M; dd if=/dev/zero of=/var/filler.rest bs=4k')
       await delay(awayS * 1000)
       await machine.run('rm -f /var/filler /var/filler.rest')
+      await delay(freeingS * 1000)
+      await giveImage(machine)
     },
   },
   {

@@ -23,6 +23,8 @@ export type Machines = {
   forgetEndedRuns(): Promise<void>
   /** Records that were found missing on volumes so far. */
   lostRecords(): Promise<number>
+  /** Brings the image back, as a registry would, where a node has removed it from a full disk. */
+  giveImage(machine: Machine): Promise<void>
   /** The machine loses what it has not flushed. What its containers have noted meanwhile is not counted: it may be lost. */
   cutPower(machine: Machine): Promise<void>
 }
@@ -96,6 +98,10 @@ export async function startMachines(ending: Ending, options: MachinesOptions): P
       const files = (await readdir(join(folder, 'lost'))).map((name) => readFile(join(folder, 'lost', name), 'utf8'))
       const numbers = (await Promise.all(files)).join('').split('\n').map(Number)
       return numbers.reduce((total, one) => total + one, 0)
+    },
+    async giveImage(machine) {
+      const present = await machine.run(`docker images --quiet ${image}`)
+      if (present.trim() === '') await machine.importImage(image)
     },
     async cutPower(machine) {
       const before = await Promise.all(

@@ -21,7 +21,8 @@ without data, and three containers that write and sync records on a volume, one 
 
 \`scripts/chaos.sh\` makes this page. The machines are containers (systemd-nspawn) of one host: they share its kernel and
 its clock, so wrong clocks are not tried here (\`test/machines-clocks.test.ts\` tries them for single programs), and a
-boot takes seconds. Compare the rows of one fault with each other, not the times with those of a board.`
+boot takes seconds. There is no registry: an image that a node has removed from a full disk is imported again after it.
+Compare the rows of one fault with each other, not the times with those of a board.`
 
 const legend = `| column | meaning |
 |---|---|
