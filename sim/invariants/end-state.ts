@@ -11,7 +11,10 @@ export type EndState = {
   /** What is stored, by kind. */
   readonly stored: (resource: string) => readonly StoredThing[]
   readonly machines: readonly EndOfMachine[]
-  /** A backup replaced the store: a Job whose pods were made since the backup may have made others. */
+  /**
+   * A backup replaced the store: a Job whose pods were made since the backup may have made others, and data that a claim got since the backup
+   * is kept for a person, who decides about it.
+   */
   readonly isRestored?: boolean
 }
 
@@ -22,6 +25,12 @@ export type EndOfMachine = {
   readonly podFolders: readonly string[]
   /** The contents of the files of its agent. */
   readonly files: readonly string[]
+}
+
+type StoredEvent = StoredThing & {
+  readonly reason?: string
+  readonly message?: string
+  readonly involvedObject?: { readonly name?: string }
 }
 
 export type StoredThing = {
@@ -35,13 +44,16 @@ type Counts = { readonly [name: string]: number | undefined }
 /** What is not yet as it should be. */
 export function endProblems({ wanted, stored, machines, isRestored = false }: EndState): readonly string[] {
   const pods = stored('pods') as readonly (Pod & StoredThing)[]
+  const kept = new Set(isRestored ? keptVolumes(stored('events')) : [])
   return [
     ...wanted.flatMap((workload) => workloadProblems(workload, stored(workload.resource), isRestored)),
     ...['deployments', 'statefulsets', 'jobs'].flatMap((resource) => unwanted(resource, wanted, stored(resource))),
     ...(stored('nodes') as readonly (Node & StoredThing)[]).flatMap(nodeProblems),
     ...pods.flatMap(podProblems),
-    ...['persistentvolumeclaims', 'persistentvolumes'].flatMap((resource) =>
-      leavingProblems(resource, stored(resource)),
+    ...leavingProblems('persistentvolumeclaims', stored('persistentvolumeclaims')),
+    ...leavingProblems(
+      'persistentvolumes',
+      stored('persistentvolumes').filter(({ metadata }) => !kept.has(metadata.name)),
     ),
     ...machines.flatMap((machine) => machineProblems(machine, pods)),
   ]
@@ -92,6 +104,13 @@ function leavingProblems(resource: string, present: readonly StoredThing[]): rea
   return present
     .filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
     .map(({ metadata }) => `${resource} ${metadata.name} is being deleted`)
+}
+
+/** Names of the volumes whose data the node does not delete, because another claim of that name has used it since. */
+function keptVolumes(events: readonly StoredEvent[]): readonly string[] {
+  return events.flatMap(({ reason, message = '', involvedObject }) =>
+    reason === 'VolumeFailedDelete' && message.endsWith('has used it since') ? (involvedObject?.name ?? []) : [],
+  )
 }
 
 function podProblems({ metadata, spec, status }: Pod & StoredThing): readonly string[] {
