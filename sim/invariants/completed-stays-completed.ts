@@ -1,14 +1,16 @@
 /**
  * A container that has completed does not run again, where its pod does not restart it. Its end is in the engine until a person removes it, and
  * in the checkpoint of the agent: where the agent has had no time to save it, it is lost with the container. Both are lost where the system of the
- * machine is installed again.
+ * machine is installed again. A node forgets a pod that is deleted; a backup that is restored after that may have it as one that has not run yet.
  */
 import type { TimedFact } from '../story/facts.ts'
 import { type Invariant, withEntry, withoutEntry } from './invariant.ts'
 
 type Completed = {
   /** When each container completed, by the uid of its pod and its name. */
-  readonly endedMs: ReadonlyMap<string, { readonly node: string; readonly atMs: number }>
+  readonly endedMs: ReadonlyMap<string, { readonly pod: string; readonly node: string; readonly atMs: number }>
+  /** The names of pods that were deleted since the beginning or the last restore; they have random ends. */
+  readonly deleted: ReadonlySet<string>
   /** Since when each node can save the ends of containers. */
   readonly savesSinceMs: ReadonlyMap<string, number>
 }
@@ -25,7 +27,7 @@ const togetherMs = 10_000
 export function completedStaysCompleted(ends: (pod: string) => boolean): Invariant<Completed> {
   return {
     name: 'a completed container does not run again',
-    initial: { endedMs: new Map(), savesSinceMs: new Map() },
+    initial: { endedMs: new Map(), savesSinceMs: new Map(), deleted: new Set() },
     meets: (fact) => fact.kind === 'ended' && fact.exitCode === 0 && ends(fact.pod),
     next(state, fact) {
       switch (fact.kind) {
@@ -34,6 +36,12 @@ export function completedStaysCompleted(ends: (pod: string) => boolean): Invaria
         case 'reinstalled':
         case 'fault':
           return { state: { ...state, endedMs: endsAfter(state.endedMs, fact) } }
+        case 'stored':
+          return { state: isDeletedPod(fact) ? { ...state, deleted: new Set(state.deleted).add(fact.name) } : state }
+        case 'restored': {
+          const endedMs = new Map([...state.endedMs].filter(([, { pod }]) => !state.deleted.has(pod)))
+          return { state: { ...state, endedMs, deleted: new Set() } }
+        }
         case 'ended': {
           const isCompleted = fact.exitCode === 0 && ends(fact.pod)
           return { state: isCompleted ? { ...state, endedMs: withEntry(state.endedMs, keyOf(fact), fact) } : state }
@@ -57,6 +65,10 @@ type FactOf<Kind extends TimedFact['kind']> = Extract<TimedFact, { kind: Kind }>
 
 function keyOf({ podUID, container }: { readonly podUID: string; readonly container: string }): string {
   return `${podUID}/${container}`
+}
+
+function isDeletedPod({ resource, body }: FactOf<'stored'>): boolean {
+  return resource === 'pods' && body === undefined
 }
 
 function savesAfter(since: Completed['savesSinceMs'], { node, canSave, atMs }: FactOf<'health'>) {

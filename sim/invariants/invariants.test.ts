@@ -89,6 +89,19 @@ test('a container may run again that completed seconds before the power of its n
   t.equal(of(5_000, 'controller'), 1, 'another machine')
 })
 
+test('a completed container whose pod was deleted may run again in a store that was restored after that', async (t) => {
+  const invariant = completedStaysCompleted((pod) => pod.startsWith('sums'))
+  const name = container('node-1', 'a', 'sums-x')
+  const ended = { kind: 'ended', exitCode: 0, ...name } as const
+  const started = { kind: 'started', ...name } as const
+  const deleted = { kind: 'stored', resource: 'pods', namespace: 'default', name: 'sums-x', version: 9 } as const
+  const restored = { kind: 'restored', rows: [], version: 20 } as const
+  t.same(violationsOf(invariant, ended, { ...deleted, body: undefined }, restored, started), [])
+  t.equal(violationsOf(invariant, ended, restored, started).length, 1, 'its node has it')
+  t.equal(violationsOf(invariant, ended, { ...deleted, body: undefined }, started).length, 1, 'nothing was restored')
+  t.equal(violationsOf(invariant, ended, restored, { ...deleted, body: undefined }, started).length, 1, 'later')
+})
+
 test('a write that was answered before it was on the disk is found', async (t) => {
   t.same(violationsOf(answeredIsStored(), stored(4), answered(5)).length, 1)
   t.same(violationsOf(answeredIsStored(), answered(5)).length, 1)
