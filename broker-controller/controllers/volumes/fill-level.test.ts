@@ -50,6 +50,9 @@ test('the Event of a pool names the claims with the largest volumes', async (t) 
   const evicted = "Pods are evicted when less than 10 % of the machine's disk is free"
   const head = { type: 'Warning', reason: 'PoolFillingUp' }
   t.same(poolFillEvent(pool, 85, []), { ...head, message: `The pool card is 85 % full. ${evicted}` })
+  t.match(poolFillEvent({ ...pool, path: '/mnt/card' }, 85, []), {
+    message: /^The pool card at \/mnt\/card is 85 % full/,
+  })
   const largest = [
     { claim: 'default/db', usedBytes: 12.3 * gibibyte },
     { claim: 'media/films', usedBytes: gibibyte / 2 },
@@ -58,6 +61,6 @@ test('the Event of a pool names the claims with the largest volumes', async (t) 
     ...head,
     message:
       'The pool card is 85 % full. ' +
-      `The largest volumes are those of default/db (12.3 GiB), media/films (0.5 GiB). ${evicted}`,
+      `The largest volumes are those of default/db (12.3 GiB), media/films (512.0 MiB). ${evicted}`,
   })
 })

@@ -32,14 +32,19 @@ export function volumeFillEvent(percent: number, capacity: string, ofPool: numbe
   return { type: 'Warning', reason: 'VolumeFillingUp', message }
 }
 
-/** `largest`: claims as `namespace/name`, with what they use. */
+/** `path`: of the pool on its node, where that is known. `largest`: claims as `namespace/name`, with what they use. */
 export function poolFillEvent(
-  { id }: PoolUsage,
+  { id, path }: PoolUsage & { readonly path?: string | undefined },
   percent: number,
   largest: readonly { readonly claim: string; readonly usedBytes: number }[],
 ): VolumeEvent {
-  const named = largest.map(({ claim, usedBytes }) => `${claim} (${(usedBytes / 2 ** 30).toFixed(1)} GiB)`)
+  const named = largest.map(({ claim, usedBytes }) => `${claim} (${sizeText(usedBytes)})`)
   const most = named.length === 0 ? '' : ` The largest volumes are those of ${named.join(', ')}.`
-  const message = `The pool ${id} is ${percent} % full.${most} Pods are evicted when less than 10 % of the machine's disk is free`
+  const at = path === undefined ? '' : ` at ${path}`
+  const message = `The pool ${id}${at} is ${percent} % full.${most} Pods are evicted when less than 10 % of the machine's disk is free`
   return { type: 'Warning', reason: 'PoolFillingUp', message }
+}
+
+function sizeText(bytes: number): string {
+  return bytes < 2 ** 30 ? `${(bytes / 2 ** 20).toFixed(1)} MiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`
 }

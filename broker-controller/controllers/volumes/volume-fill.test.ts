@@ -68,7 +68,7 @@ test('a node whose pool fills up has an Event that names the largest volumes, be
   await report(0.19, { a: 1, b: 2, c: 3, d: 4 })
   const largest = 'default/d (4.0 GiB), default/c (3.0 GiB), default/b (2.0 GiB)'
   t.match(await fills('pi-1'), [
-    `PoolFillingUp The pool ${pool} is 81 % full. The largest volumes are those of ${largest}.`,
+    `PoolFillingUp The pool ${pool} at /pool is 81 % full. The largest volumes are those of ${largest}.`,
   ])
 })
 

@@ -1,5 +1,5 @@
 /** Loop: records Events of claims and nodes whose volumes and pools fill up, from what nodes report. */
-import { labelledPools } from '../../../api/storage/pools.ts'
+import { labelledPools, reportedPools } from '../../../api/storage/pools.ts'
 import { poolOfVolume } from '../../../api/storage/volume-place.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
@@ -7,6 +7,7 @@ import { workQueue } from '../../../daemon/work-queue.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { type InformerNeeds, informer, keyText } from '../../store/informer.ts'
 import { nodeReference } from '../../store/references.ts'
+import type { StoredObject } from '../../store/store.ts'
 import type { StorageBoard } from '../../usage/storage-board.ts'
 import { fillLevel, poolFillEvent, poolPercent, volumeFillEvent, volumePercent } from './fill-level.ts'
 import type { StoredVolume } from './volume-index.ts'
@@ -43,7 +44,12 @@ export function volumeFill(needs: VolumeFillNeeds): Loop {
     return level > before
   }
 
-  const recordPools = async (name: string, pools: ReadonlyMap<string, PoolUsage>, used: readonly UsedVolume[]) => {
+  const recordPools = async (
+    node: StoredObject<'nodes'>,
+    pools: ReadonlyMap<string, PoolUsage>,
+    used: readonly UsedVolume[],
+  ) => {
+    const { name } = node.metadata
     for (const [id, usage] of pools) {
       const percent = poolPercent(usage)
       if (!rises('pool', id, percent)) continue
@@ -52,7 +58,9 @@ export function volumeFill(needs: VolumeFillNeeds): Loop {
         .sort((a, b) => b.usedBytes - a.usedBytes)
         .slice(0, mostNamed)
         .map(({ volume, usedBytes }) => ({ claim: keyText(volume.spec?.claimRef ?? {}), usedBytes }))
-      await events.record({ object: nodeReference(name), component, ...poolFillEvent(usage, percent, largest) })
+      const path = reportedPools(node).find((pool) => pool.id === id)?.path
+      const event = poolFillEvent({ ...usage, path }, percent, largest)
+      await events.record({ object: nodeReference(name), component, ...event })
     }
   }
   const reconcile = async (name: string): Promise<Reconciled> => {
@@ -76,7 +84,7 @@ export function volumeFill(needs: VolumeFillNeeds): Loop {
         ...event,
       })
     }
-    await recordPools(name, pools, used)
+    await recordPools(node, pools, used)
     return undefined
   }
 
