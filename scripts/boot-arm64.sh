@@ -408,7 +408,7 @@ suspend() {
   after=$(who_runs)
   [ "$before" = "$after" ] || fail 'Something was restarted' "Before: $before; after: $after"
   events=$(kube get events --output 'jsonpath={range .items[*]}{.reason}{"\n"}{end}')
-  ! grep -E 'Unhealthy|Killing|Evict|BackOff|Clock|Rebooted' <<<"$events" || fail 'Somebody took notice of it' "See the Events above."
+  ! grep -E 'Unhealthy|Killing|Evicted|TaintManagerEviction|BackOff|Clock|Rebooted' <<<"$events" || fail 'Somebody took notice of it' "See the Events above."
   print "    The same as before: $after"
   in_machine 'journalctl --boot --unit bramble-agent --since -3min --output cat'
 }
