@@ -227,10 +227,10 @@ hardware_of_virt() {
 }
 
 # Its first serial line is that of Bluetooth. The first half of an address of Raspberry Pi makes the adapter eth0, as that of a board; those of qemu
-# would make it usb0. What is emulated is slow to appear, and has no graphics.
+# would make it usb0. What is emulated is slow to appear, and has no graphics. Its watchdog resets the board when systemd sets its timer.
 hardware_of_raspi3b() {
   mcopy -n -i "$data/card@@$((boot_start << 20))" '::bcm2837-rpi-3-b.dtb' "$data/board"
-  words+=' systemd.default_device_timeout_sec=900 module_blacklist=vc4,v3d'
+  words+=' systemd.default_device_timeout_sec=900 systemd.watchdog_device=/dev/none module_blacklist=vc4,v3d'
   hardware=(-M raspi3b -dtb "$data/board" -drive "file=$data/card,format=raw,if=sd,cache=unsafe"
     -device 'usb-net,netdev=net,mac=b8:27:eb:00:00:01' -serial null -serial "file:$data/console")
 }
