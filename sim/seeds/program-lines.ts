@@ -7,7 +7,7 @@ import { linesRun, linesText, type ScriptCoverage } from '../story/lines-run.ts'
 
 const compiled = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Of the files below this folder of the repository that were loaded: lines of text. */
+/** A text about the files below this folder of the repository that were loaded. */
 export function linesOf(folder: string, processes: readonly (readonly ScriptCoverage[])[]): readonly string[] {
   const maps = new Map<string, SourceMap>()
   const mapOf = (url: string) => {

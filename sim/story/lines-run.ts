@@ -23,7 +23,7 @@ export type FileLines = {
   readonly missed: readonly number[]
 }
 
-/** Of each script that a process of these has loaded. What ran in one of them has run. */
+/** Gives a row for each script that one of these processes has loaded. What ran in one of them has run. */
 export function linesRun(
   processes: readonly (readonly ScriptCoverage[])[],
   wanted: (url: string) => boolean,
