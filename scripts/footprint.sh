@@ -85,6 +85,7 @@ posted_after() { tail -c "+$(($1 + 1))" "$log" | grep 'Node status posted'; }
 
 docker_socket() { if [ -S "$data/docker.sock" ]; then echo "$data/docker.sock"; else echo /var/run/docker.sock; fi; }
 
+# It tolerates that the agent was started often just now.
 run_a_pod() {
   tar -C / -c bin/busybox | docker -H "unix://$(docker_socket)" import \
     --change 'ENTRYPOINT ["/bin/busybox"]' - bramble-footprint:1 >/dev/null
@@ -94,6 +95,7 @@ kind: Pod
 metadata: { name: idle }
 spec:
   terminationGracePeriodSeconds: 1
+  tolerations: [{ key: bramble.dev/flapping, operator: Exists }]
   containers: [{ name: idle, image: 'bramble-footprint:1', imagePullPolicy: Never, args: [sleep, infinity] }]
 YAML
   kube wait --for=jsonpath='{.status.phase}'=Running pod/idle --timeout=60s
