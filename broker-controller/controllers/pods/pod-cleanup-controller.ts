@@ -23,7 +23,7 @@ export type PodCleanupNeeds = { readonly store: Store; readonly clock: Clock; re
 export type PodCleanupSettings = { readonly terminatedPodGCThreshold: number }
 
 /** What is decided for this many pods is a turn of the event loop. */
-const removalsAtOnce = 48
+const removalsAtOnce = 32
 
 export function podCleanupController(
   needs: PodCleanupNeeds,
