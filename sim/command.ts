@@ -14,7 +14,7 @@ import { isWorldKind, worldKinds, worldOf } from './worlds.ts'
 const usage = `npm run sim -- [--seed N | --seeds A..B | --minutes M | --hours H] [--world KIND] [--nodes N] [--fault-minutes M]
   [--skip A,B] [--processes N] [--lines PATH] [--story | --shrink | --planted FAULT]
 
-Runs a fleet in this process: the agents and the controller, over a simulated clock, network, disks and Docker. The seed decides
+Runs a fleet in one process: the agents and the controller, over a simulated clock, network, disks and Docker. The seed decides
 everything. Checks what must always hold, and after the faults that everything matches the manifests.
 
   --seed N           replays one seed, and prints its story
@@ -68,6 +68,10 @@ if (values.help) console.log(usage)
 else if (values.world !== undefined && !isWorldKind(values.world)) {
   console.error(`--world must be ${worldKinds.join(' or ')}`)
   process.exitCode = 2
+} else if (!/^[1-9]\d{0,2}$/.test(values.processes)) {
+  // With none no seed would run, and nothing fail.
+  console.error(`--processes must be a number from 1 to 999, not ${values.processes}`)
+  process.exitCode = 2
 } else process.exitCode = await run()
 
 async function run(): Promise<number> {
@@ -106,7 +110,7 @@ async function runHere(ended: (report: SeedReport) => void, hasFailed: () => boo
 
 function processSettings() {
   const { processes, lines } = values
-  return { processes: Math.max(1, Number(processes)), options: lines === undefined ? [] : ['--lines', lines] }
+  return { processes: Number(processes), options: lines === undefined ? [] : ['--lines', lines] }
 }
 
 function* orders(): Generator<SeedOrder> {
