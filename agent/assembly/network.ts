@@ -204,7 +204,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
 function gateOf({ root, dataDir, board, write, machine, log, owner }: NetworkParts): NetworkGate {
   const claim = () => owner.claim().then(() => undefined, takenBy)
   return networkGate({
-    machine: { claim, toolProblem: () => networkToolProblem(), routes: () => readAllRoutes(root) },
+    machine: { claim, toolProblem: () => networkToolProblem(), routes: async () => readAllRoutes(root) },
     saved: obstacleFile(networkCheckpointPath(dataDir), log),
     reads: board,
     writes: write('networkMessage', 'networkCurrent', 'networkObstacle'),

@@ -66,7 +66,7 @@ export async function runSimulatedAgent(needs: AgentProgramNeeds): Promise<void>
   const controlPlane = mqttControlPlane(
     {
       ...{ clock, random, log },
-      transport: { openLink: simulatedLinks(place, needs.brokers), networkState: async () => new Set(['link eth0 1']) },
+      transport: { openLink: simulatedLinks(place, needs.brokers), networkState: () => new Set(['link eth0 1']) },
     },
     {
       ...{ nodeName, mqttUrl: 'mqtts://controller:8883', ca: '', certificate: '', key: '' },

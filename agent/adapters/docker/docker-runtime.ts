@@ -81,7 +81,7 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
   const engine = dockerEngine(socketPath)
   const { docker, answers } = engine
   const { wanted, prepared, prepareIPv6, closeIPv6, reflect } = settings.podNetwork ?? withinNode
-  const network = podNetwork({ engine, nodeName, routes: () => readRoutes(root), wanted, prepareIPv6 })
+  const network = podNetwork({ engine, nodeName, routes: async () => readRoutes(root), wanted, prepareIPv6 })
   const { imageIDOf, makeSandboxImage, ...images } = dockerImages(engine)
   const inspections = containerInspections(answers, nodeName, imageIDOf)
   const { create, createSandbox, start, stop, remove, mayProtect } = containerCalls({

@@ -18,7 +18,7 @@ test('routes of the machine, and which of them pods must leave alone', { skip: e
   const root = testFolder(t)
   await mkdir(join(root, 'proc/net'), { recursive: true })
   await writeFile(join(root, 'proc/net/route'), table)
-  const routes = await readRoutes(root)
+  const routes = readRoutes(root)
   t.same(
     routes.map(({ interface: name, range, direct }) => [name, formatCidr(range), direct]),
     [
@@ -33,7 +33,7 @@ test('routes of the machine, and which of them pods must leave alone', { skip: e
   )
   t.match(routeInTheWay('192.168.0.0/16', routes), /192\.168\.1\.0\/24 on eth0/)
   t.equal(routeInTheWay('10.42.1.0/24', routes), undefined, 'of a wider network behind a gateway')
-  t.same(await readRoutes('/nonexistent'), [])
+  t.same(readRoutes('/nonexistent'), [])
 })
 
 test('rows that are not addresses are left out', { skip: endianness() !== 'LE' }, async (t) => {
@@ -52,7 +52,7 @@ test('rows that are not addresses are left out', { skip: endianness() !== 'LE' }
     },
   })
   t.same(
-    (await readRoutes(root)).map(({ interface: name, range, direct }) => [name, formatCidr(range), direct]),
+    readRoutes(root).map(({ interface: name, range, direct }) => [name, formatCidr(range), direct]),
     [['wlan0', '192.168.1.0/24', true]],
   )
 })
@@ -74,10 +74,10 @@ test('IPv6 routes are those of the machine without its own addresses, multicast 
     'not a route',
   ]
   const root = testFolder(t, { proc: { net: { ipv6_route: rows.join('\n') } } })
-  t.same(await readIPv6Routes(root), [
+  t.same(readIPv6Routes(root), [
     { interface: 'eth0', range: 'fd00:10:244:2::/64', direct: false, gateway: 'fd00:1::2', metric: 1024 },
     { interface: 'eth0', range: 'fd00:1::/64', direct: true, metric: 256 },
     { interface: '*', range: 'fd00:10:244::/56', direct: true, metric: 1_048_576 },
   ])
-  t.same(await readIPv6Routes('/nonexistent'), [])
+  t.same(readIPv6Routes('/nonexistent'), [])
 })

@@ -1,9 +1,9 @@
 /** The routes of the kernel. */
-import { readFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { type Cidr, formatCidr, formatIPv4, parseCidr } from '../../../api/text/cidr.ts'
 import { formatIPv6 } from '../../../api/text/ipv6-range.ts'
+import { textOf } from './kernel-files.ts'
 
 export type Route = {
   readonly interface: string
@@ -17,8 +17,8 @@ export type Route = {
 }
 
 /** Those of IPv4 in the main table, without the default route. Empty if the file does not exist. */
-export async function readRoutes(root: string): Promise<readonly Route[]> {
-  const text = await readFile(join(root, 'proc/net/route'), 'utf8').catch(() => '')
+export function readRoutes(root: string): readonly Route[] {
+  const text = textOf(join(root, 'proc/net/route')) ?? ''
   return text.split('\n').flatMap((line) => {
     const [name, destination, gateway = '', , , , metric, mask] = line.trim().split(/\s+/)
     if (name === undefined || !/^[0-9A-F]{8}$/.test(destination ?? '') || !/^[0-9A-F]{8}$/.test(mask ?? '')) return []
@@ -41,8 +41,8 @@ const ipv6Flags = { reject: 0x0200, anycast: 0x100000, local: 0x80000000 } as co
  * Those of IPv6 in all tables but for the machine's own addresses, multicast and the default route. `*` is the interface of one that
  * refuses packets. Empty if the file does not exist.
  */
-export async function readIPv6Routes(root: string): Promise<readonly IPv6Route[]> {
-  const text = await readFile(join(root, 'proc/net/ipv6_route'), 'utf8').catch(() => '')
+export function readIPv6Routes(root: string): readonly IPv6Route[] {
+  const text = textOf(join(root, 'proc/net/ipv6_route')) ?? ''
   return text.split('\n').flatMap((line) => {
     const row = line.trim().split(/\s+/)
     const [destination = '', length = '', , , hop = '', metric = '', , , flagText = '', name = ''] = row
@@ -64,8 +64,8 @@ export async function readIPv6Routes(root: string): Promise<readonly IPv6Route[]
 }
 
 /** Both. */
-export async function readAllRoutes(root: string): Promise<readonly (Route | IPv6Route)[]> {
-  return [...(await readRoutes(root)), ...(await readIPv6Routes(root))]
+export function readAllRoutes(root: string): readonly (Route | IPv6Route)[] {
+  return [...readRoutes(root), ...readIPv6Routes(root)]
 }
 
 /** The file contains addresses in the byte order of the processor. */

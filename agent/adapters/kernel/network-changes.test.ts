@@ -27,47 +27,47 @@ test('a cable that is plugged again is a network that came up, and a pulled one 
   const { write, look } = await machine(t)
   await write('sys/class/net/eth0/carrier', '1\n')
   await write('sys/class/net/eth0/carrier_changes', '2\n')
-  const before = await look()
+  const before = look()
   await write('sys/class/net/eth0/carrier', '0\n')
   await write('sys/class/net/eth0/carrier_changes', '3\n')
-  const pulled = await look()
+  const pulled = look()
   t.notOk(cameUp(before, pulled))
   await write('sys/class/net/eth0/carrier', '1\n')
   await write('sys/class/net/eth0/carrier_changes', '4\n')
-  t.ok(cameUp(pulled, await look()))
-  t.ok(cameUp(before, await look()), 'also without a look in between')
-  t.notOk(cameUp(await look(), await look()))
+  t.ok(cameUp(pulled, look()))
+  t.ok(cameUp(before, look()), 'also without a look in between')
+  t.notOk(cameUp(look(), look()))
 })
 
 test('a new default route counts, one of IPv6 too, and other routes do not', async (t) => {
   const { write, look } = await machine(t)
   await write('proc/net/route', heads + localRoute)
   await write('proc/net/ipv6_route', '')
-  const before = await look()
+  const before = look()
   await write('proc/net/route', heads + localRoute + localRoute.replace('0000A8C0', '0001A8C0'))
-  t.notOk(cameUp(before, await look()))
+  t.notOk(cameUp(before, look()))
   await write('proc/net/route', heads + defaultRoute + localRoute)
-  const routed = await look()
+  const routed = look()
   t.ok(cameUp(before, routed))
   const zeros = '0'.repeat(32)
   const reject = `${zeros} 00 ${zeros} 00 ${zeros} ffffffff 00000001 00000000 00200200       lo\n`
   await write('proc/net/ipv6_route', reject)
-  t.notOk(cameUp(routed, await look()))
+  t.notOk(cameUp(routed, look()))
   const gateway = 'fe800000000000000000000000000001'
   await write(
     'proc/net/ipv6_route',
     `${zeros} 00 ${zeros} 00 ${gateway} 00000064 00000003 00000000 00000003     eth0\n`,
   )
-  t.ok(cameUp(routed, await look()))
+  t.ok(cameUp(routed, look()))
 })
 
 test('interfaces of Docker for containers do not count, and a machine without files has no network', async (t) => {
   const { write, look, remove } = await machine(t)
   for (const name of ['lo', 'docker0', 'br-0123456789ab', 'vethab12'])
     await write(`sys/class/net/${name}/carrier`, '1\n')
-  t.equal((await look()).size, 0)
+  t.equal(look().size, 0)
   await remove('sys')
-  t.equal((await look()).size, 0)
+  t.equal(look().size, 0)
 })
 
 test('interfaces that lead to no controller do not count', async (t) => {
@@ -76,12 +76,12 @@ test('interfaces that lead to no controller do not count', async (t) => {
     await write(`sys/class/net/${name}/carrier`, '1\n')
     await write(`sys/class/net/${name}/carrier_changes`, '1\n')
   }
-  t.same([...(await look())], [])
+  t.same([...look()], [])
   for (const name of ['lowpan0', 'xbr-1', 'eth0.docker']) {
     await write(`sys/class/net/${name}/carrier`, '1\n')
     await write(`sys/class/net/${name}/carrier_changes`, '1\n')
   }
-  t.same([...(await look())].sort(), ['link eth0.docker 1', 'link lowpan0 1', 'link xbr-1 1'])
+  t.same([...look()].sort(), ['link eth0.docker 1', 'link lowpan0 1', 'link xbr-1 1'])
 })
 
 test('a default route has a destination and a mask of zero', async (t) => {
@@ -96,15 +96,15 @@ test('a default route has a destination and a mask of zero', async (t) => {
     'proc/net/ipv6_route',
     row6('tun0', zeros, '01') + row6('net0', `fd${'0'.repeat(30)}`, '00') + row6('net1', `${'0'.repeat(30)}fd`, '00'),
   )
-  t.same([...(await look())], [])
+  t.same([...look()], [])
   await write('proc/net/route', row('eth0', '00000000', '00000000'))
   await write('proc/net/ipv6_route', row6('eth0', zeros, '00'))
-  t.same([...(await look())], ['route eth0 0100A8C0', `route eth0 ${'f'.repeat(32)}`])
+  t.same([...look()], ['route eth0 0100A8C0', `route eth0 ${'f'.repeat(32)}`])
 })
 
 test('a machine without these files has no network', async (t) => {
   const { look, write } = await machine(t)
-  t.same([...(await look())], [])
+  t.same([...look()], [])
   await write('sys/class/net/eth0/operstate', 'down\n')
-  t.same([...(await look())], [], 'an interface that is down has no readable carrier')
+  t.same([...look()], [], 'an interface that is down has no readable carrier')
 })

@@ -1,17 +1,27 @@
 /** The state of the network, read from the kernel's files, without a process or a socket. */
-import { readdir, readFile } from 'node:fs/promises'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { NetworkState } from '../../node/connection/network-state.ts'
+import { textOf } from './kernel-files.ts'
 
-/** `root`: the root of the machine's files. Unreadable values are omitted; never rejects. */
-export async function readNetworkState(root: string): Promise<NetworkState> {
+/** `root`: the root of the machine's files. Unreadable values are omitted. */
+export function readNetworkState(root: string): NetworkState {
   const folder = join(root, 'sys/class/net')
-  const names = (await readdir(folder).catch(() => [])).filter((name) => !isLocalOnly(name))
-  const interfaces = await Promise.all(names.map((name) => carrierOf(join(folder, name), name)))
-  const [ipv4, ipv6] = await Promise.all(
-    ['proc/net/route', 'proc/net/ipv6_route'].map((path) => readFile(join(root, path), 'utf8').catch(() => '')),
-  )
-  return new Set([...interfaces.flat(), ...defaultRoutes(ipv4 ?? ''), ...defaultRoutesOfIPv6(ipv6 ?? '')])
+  const links = interfacesIn(folder).flatMap((name) => (isLocalOnly(name) ? [] : carrierOf(join(folder, name), name)))
+  const text = (path: string) => textOf(join(root, path)) ?? ''
+  return new Set([
+    ...links,
+    ...defaultRoutes(text('proc/net/route')),
+    ...defaultRoutesOfIPv6(text('proc/net/ipv6_route')),
+  ])
+}
+
+function interfacesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
 }
 
 /** The loopback interface and those that Docker creates for containers: they do not lead to the controller. */
@@ -19,12 +29,10 @@ function isLocalOnly(name: string): boolean {
   return /^(lo$|veth|docker|br-)/.test(name)
 }
 
-async function carrierOf(folder: string, name: string): Promise<string[]> {
+function carrierOf(folder: string, name: string): string[] {
   // `carrier` cannot be read while the interface is down (EINVAL).
-  const [carrier, changes] = await Promise.all(
-    ['carrier', 'carrier_changes'].map((file) => readFile(join(folder, file), 'utf8').catch(() => '')),
-  )
-  return carrier?.trim() === '1' ? [`link ${name} ${changes?.trim()}`] : []
+  if (textOf(join(folder, 'carrier'))?.trim() !== '1') return []
+  return [`link ${name} ${textOf(join(folder, 'carrier_changes'))?.trim()}`]
 }
 
 /** `/proc/net/route`: interface, destination, gateway, flags, …, mask, in hexadecimal. */

@@ -29,7 +29,7 @@ export type MqttConnectionNeeds = {
 /** How the broker is reached, and the state of the network that leads to it. */
 export type MqttTransport = {
   readonly openLink: typeof openLink
-  readonly networkState: (root: string) => Promise<NetworkState>
+  readonly networkState: (root: string) => NetworkState
 }
 
 const overTls: MqttTransport = { openLink, networkState: readNetworkState }

@@ -1,11 +1,11 @@
 /** The socket of probes, and what the kernel has of the machines of its links. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { cidrsOverlap, maskedCidr, parseCidr } from '../../../api/text/cidr.ts'
 import type { ProbeHost } from '../../network/probes/probe-manager.ts'
+import { textOf } from '../kernel/kernel-files.ts'
 import { readNetworkState } from '../kernel/network-changes.ts'
 import { hasOwnAddress } from '../kernel/own-address.ts'
 import { sendDatagram } from './datagram.ts'
@@ -14,8 +14,8 @@ import { sendDatagram } from './datagram.ts'
 export function probeHost(root: string, claim: () => Promise<void>): ProbeHost {
   return {
     isOwn: hasOwnAddress,
-    neighbours: async () => neighboursIn(await readFile(join(root, 'proc/net/arp'), 'utf8').catch(() => '')),
-    links: async () => [...(await readNetworkState(root))].sort().join(),
+    neighbours: neighboursOf(root),
+    links: async () => [...readNetworkState(root)].sort().join(),
     /**
      * Challenges are sent from the port that they go to: where two nodes probe each other, a firewall that lets answers pass lets the
      * challenges pass, too.
@@ -43,6 +43,20 @@ export function probeHost(root: string, claim: () => Promise<void>): ProbeHost {
         close,
       }
     },
+  }
+}
+
+/**
+ * Listing all interfaces takes long on a node with many pods, because each pod has one: it is done again when one of the kernel's tables of
+ * neighbours and routes has changed.
+ */
+function neighboursOf(root: string): ProbeHost['neighbours'] {
+  let found: { readonly tables: string; readonly neighbours: ReadonlyMap<string, string> } | undefined
+  return async () => {
+    const [table = '', routes] = ['arp', 'route'].map((name) => textOf(join(root, 'proc/net', name)))
+    const tables = `${table}\n${routes}`
+    if (found?.tables !== tables) found = { tables, neighbours: neighboursIn(table) }
+    return found.neighbours
   }
 }
 

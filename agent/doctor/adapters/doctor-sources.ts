@@ -122,7 +122,7 @@ function machineBelow({ root, dataDirectory, timeSynchronized, docker, dockerLog
       return /\/(mmcblk\d+)(\/|$)/.exec(link ?? '')?.[1]
     },
     hostname: async () => (root === '/' ? hostname() : (await files.text('/etc/hostname'))?.trim()),
-    routes: () => readAllRoutes(root),
+    routes: async () => readAllRoutes(root),
     listeners: (ports) => listeningPorts(root, ports),
   }
 }

@@ -10,7 +10,7 @@ function guarded(t: Test) {
   const world = { sent: undefined as SentData | undefined, asked: 0, network, clock, dead: '', hasAddress: true }
   const guard = linkGuard({
     clock,
-    network: networkWatch({ clock, random: () => 0, network: async () => new Set(network) }),
+    network: networkWatch({ clock, random: () => 0, network: () => new Set(network) }),
     sentData: async () => {
       world.asked++
       return world.sent

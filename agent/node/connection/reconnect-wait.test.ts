@@ -31,7 +31,7 @@ test('an attempt under way and the longest wait after it end within the grace pe
 function watched() {
   const clock = fakeClock()
   const state = new Set<string>(['link eth0 2'])
-  const watch = networkWatch({ clock, random: () => 0.5, network: async () => new Set(state) })
+  const watch = networkWatch({ clock, random: () => 0.5, network: () => new Set(state) })
   return { clock, state, watch }
 }
 

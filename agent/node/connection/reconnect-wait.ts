@@ -31,7 +31,7 @@ export function reconnectWaitMs(failures: number, graceMs: number | undefined, r
 export type NetworkWatchNeeds = {
   readonly clock: Clock
   readonly random: () => number
-  readonly network: () => Promise<NetworkState>
+  readonly network: () => NetworkState
 }
 
 export interface NetworkWatch {
@@ -49,7 +49,7 @@ export function networkWatch({ clock, random, network }: NetworkWatchNeeds): Net
     async cameUpWithin(ms, signal) {
       const untilMs = clock.monotonicMs() + ms
       for (;;) {
-        const now = await network()
+        const now = network()
         const isUp = before !== undefined && cameUp(before, now)
         before = now
         if (isUp) {
