@@ -149,10 +149,12 @@ test('a new version, a new root directory and new images are changes; a failed l
   await clock.advance(6_000)
   t.equal(seen, 1, 'the same answer')
   world.info = { ...info, version: '99.0' }
+  await clock.advance(48_000)
+  t.equal(seen, 1, 'it is asked for them once a minute')
   await clock.advance(6_000)
   t.equal(seen, 2)
   world.info = { ...world.info, rootDirectory: '/data/docker' }
-  await clock.advance(6_000)
+  await clock.advance(60_000)
   t.equal(seen, 3)
   world.listFails = true
   await clock.advance(300_000)
@@ -166,7 +168,7 @@ test('a new version, a new root directory and new images are changes; a failed l
   t.equal(seen, 4)
   stop()
   world.info = { ...world.info, version: '100.0' }
-  await clock.advance(6_000)
+  await clock.advance(60_000)
   t.equal(seen, 4)
   t.match(log.lines, [{ message: 'Container engine answers', facts: { version: info.version } }])
 })
@@ -225,7 +227,7 @@ test('an engine that is late with its properties is well, and is asked for them 
   t.match(health.info(), { version: info.version })
   t.equal(world.changes, 2)
   world.info = { ...info, version: '99.0' }
-  await clock.advance(50_000)
+  await clock.advance(110_000)
   t.match([health.info(), world.changes], [{ version: '99.0' }, 3])
   t.same(log.messages('warn'), [])
 })

@@ -62,6 +62,8 @@ const promptMs = 2_000
 /** Detects a started daemon soon. A request to a socket without a listener costs nothing. */
 const unhealthyPeriodMs = 1_000
 const imagesPeriodMs = 5 * 60_000
+/** An engine's properties change when it starts again, in a time that a probe may not notice. Docker counts all containers for an answer. */
+const infoPeriodMs = 60_000
 
 export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeeds): Loop {
   let reported = ''
@@ -93,10 +95,12 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
   let isPolling = false
   let readingInfo: Promise<void> | undefined
   let infoFailed = false
+  let infoMs = Number.NEGATIVE_INFINITY
   /** Never rejects. The engine is well also while it takes long for this. */
   const readInfo = async (): Promise<void> => {
     try {
       update({ info: await runtime.info() })
+      infoMs = clock.monotonicMs()
       infoFailed = false
     } catch (error) {
       if (!infoFailed) log.warn('Container engine does not report its properties', { error })
@@ -133,7 +137,8 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
   }
 
   const updateAll = async (isBack: boolean): Promise<void> => {
-    const reading = updateInfo()
+    const isInfoDue = isBack || infoFailed || clock.monotonicMs() - infoMs >= infoPeriodMs
+    const reading = isInfoDue ? updateInfo() : Promise.resolve()
     // One status shows all, unless the engine takes long.
     if (isBack) await withinOr(promptMs, undefined, reading, clock)
     if (isBack) log.info('Container engine answers', { version: state().info?.version })
