@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { test } from 'tap'
-import { nftTable } from '../agent/adapters/network/nft.ts'
+import { nftTable } from '../agent/adapters/network/nft/nft.ts'
 import { baseRules } from '../agent/network/base-rules.ts'
 import { ipv6MdnsRules, mdnsRules } from '../agent/network/mdns/mdns-rules.ts'
 import { connectionLimits, nameRules } from '../agent/network/names/name-rules.ts'
@@ -143,7 +143,9 @@ test('while no name server listens, questions of pods are not refused, and a con
   const pod = await (await connected(machine, 'pods', '10.244.1.9', '10.244.1.1'))(t)
   await machine.run('ip', 'address', 'add', `${nodeDnsAddress}/32`, 'dev', 'lo', 'scope', 'host')
   const table = nftTable(ipv4Rules, await machine.tool('nft'))
-  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')], ipv4Rules).commands)
+  await table.apply(
+    allRules(await table.list(), [baseRules(ipv4Rules), nameRules(network, 'pi-1')], ipv4Rules).commands,
+  )
   for (const space of [machine, pod]) {
     const asking = started(t, space, asker)
     const [first = ''] = await eventually('port 54 is refused', async () =>
@@ -166,7 +168,9 @@ test('only pods of the node and the machine reach its name server, and a flood d
   const stranger = await (await connected(machine, 'wire', '192.168.7.9', '192.168.7.1'))(t)
   await machine.run('ip', 'address', 'add', `${nodeDnsAddress}/32`, 'dev', 'lo', 'scope', 'host')
   const table = nftTable(ipv4Rules, await machine.tool('nft'))
-  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')], ipv4Rules).commands)
+  await table.apply(
+    allRules(await table.list(), [baseRules(ipv4Rules), nameRules(network, 'pi-1')], ipv4Rules).commands,
+  )
   const listening = started(t, machine, server)
   await eventually('it listens', async () => listening.lines().length > 0)
   const counted = await counting(machine, 'pmsfab')
@@ -232,7 +236,7 @@ test('a pod does not answer for names of the house, with its own address or that
   await received('forged before')
 
   const table = nftTable(ipv4Rules, await machine.tool('nft'))
-  await table.apply(allRules(await table.list(), [baseRules, mdnsRules(network)], ipv4Rules).commands)
+  await table.apply(allRules(await table.list(), [baseRules(ipv4Rules), mdnsRules(network)], ipv4Rules).commands)
   await announce(pod, 'forged', '192.168.7.66')
   await announce(pod, 'own', '10.244.1.9')
   await announce(pod, 'to the node', '10.244.1.9', '192.168.7.1')
@@ -303,7 +307,7 @@ test('nor does it by IPv6, with an address of its link either', { skip: whyNoRul
 
   const apply = async (podLink: string | undefined) => {
     const table = nftTable(ipv6Rules, await machine.tool('nft'))
-    const rules = [baseRules, ipv6MdnsRules({ clusterCIDR: 'fd00:10:244::/56' }, podLink)]
+    const rules = [baseRules(ipv6Rules), ipv6MdnsRules({ clusterCIDR: 'fd00:10:244::/56' }, podLink)]
     await table.apply(allRules(await table.list(), rules, ipv6Rules).commands)
   }
   await apply('pods')

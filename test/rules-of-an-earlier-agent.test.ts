@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { nftTable } from '../agent/adapters/network/nft.ts'
+import { nftTable } from '../agent/adapters/network/nft/nft.ts'
 import { balancerRules } from '../agent/network/balancers/balancer-rules.ts'
 import { baseRules } from '../agent/network/base-rules.ts'
 import { ipv6MdnsRules, mdnsRules } from '../agent/network/mdns/mdns-rules.ts'
@@ -120,7 +120,7 @@ function manage(t: Test, space: OwnSpace, table: ReturnType<typeof nftTable>, ru
       rulesCurrent: cell(true),
       policiesReady: cell(true),
     },
-    writes: { ruleProblem: cell<string | undefined>(undefined), appliedRules: applied },
+    writes: { ruleRemovals: cell(0), ruleProblem: cell<string | undefined>(undefined), appliedRules: applied },
     clock: systemClock,
     log: quietLog(t),
   })
@@ -172,7 +172,7 @@ for (const plan of [ipv4Plan, ipv6Plan]) {
     const fresh = await ownSpace(t)
     const afresh = nftTable(family, await fresh.tool('nft'))
     const [peers, ...rest] = rules
-    const all = [baseRules, ...(peers === undefined ? [] : [peers]), ...rest]
+    const all = [baseRules(family), ...(peers === undefined ? [] : [peers]), ...rest]
     await afresh.apply(allRules(undefined, all, family).commands)
     const names = async (one: typeof table) => {
       const { chains = [], sets = [] } = (await one.list()) ?? {}

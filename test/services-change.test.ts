@@ -1,7 +1,7 @@
 /** Rules of Services drawn at random: the kernel takes each of them, and changes lead to what the whole would be. */
 
 import { test } from 'tap'
-import { nftTable } from '../agent/adapters/network/nft.ts'
+import { nftTable } from '../agent/adapters/network/nft/nft.ts'
 import { baseRules } from '../agent/network/base-rules.ts'
 import { allRules, chainDeletion, type RuleTransaction, ruleChanges } from '../agent/network/rule-changes.ts'
 import { ipv4Rules } from '../agent/network/rule-family.ts'
@@ -27,14 +27,16 @@ test('changes of Services lead to the rules that the whole would be', { skip: wh
   const [changed, placed] = [await applierIn(changing), await applierIn(placing)]
   const rulesOf = rulesOfServices(node)
   const random = seededRandom(20)
-  await changed.apply(allRules(undefined, [baseRules], ipv4Rules))
+  await changed.apply(allRules(undefined, [baseRules(ipv4Rules)], ipv4Rules))
   let services: ReadonlyMap<string, ServiceState> = new Map()
   let before = noRules
   for (let round = 0; round < rounds; round++) {
     services = drawn(services, random)
     const after = rulesOf(services)
     await changed.apply(ruleChanges([{ before, after }], ipv4Rules))
-    await placed.apply(allRules(await placed.list(), [baseRules, rulesOfServices(node)(services)], ipv4Rules))
+    await placed.apply(
+      allRules(await placed.list(), [baseRules(ipv4Rules), rulesOfServices(node)(services)], ipv4Rules),
+    )
     t.same(await printed(changing), await printed(placing), `round ${round}`)
     before = after
   }

@@ -88,6 +88,8 @@ export type AgentCells = {
   readonly serviceRules: ByFamily<Cell<ServiceRules | undefined>>
   /** Written by the network manager. Read by peers. */
   readonly ruleProblem: ByFamily<Cell<string | undefined>>
+  /** Written by the network manager: how often another program removed them. Read by peers. */
+  readonly ruleRemovals: ByFamily<Cell<number>>
   /** Written by the network manager: what the kernel has. Read by services, and before a pod starts. */
   readonly appliedRules: ByFamily<Cell<readonly RuleSet[]>>
   /** Written by peers. Read before a pod starts. */
@@ -186,6 +188,7 @@ export function agentBoard(): AgentCells {
     silentNodes: byFamily(() => cell<readonly string[]>([], areSameNames)),
     serviceRules: byFamily(() => cell<ServiceRules | undefined>(undefined)),
     ruleProblem: byFamily(() => cell<string | undefined>(undefined)),
+    ruleRemovals: byFamily(() => cell(0)),
     appliedRules: byFamily(() => cell<readonly RuleSet[]>([])),
     routesApplied: cell<boolean>(false),
     podsMayMove: cell<boolean>(false),

@@ -27,8 +27,9 @@ import {
   takenBy,
 } from '../adapters/network/network-owner.ts'
 import { networkToolProblem } from '../adapters/network/network-tools.ts'
-import { nftTable } from '../adapters/network/nft.ts'
-import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
+import { nftTable } from '../adapters/network/nft/nft.ts'
+import { nftIPv6Guard } from '../adapters/network/nft/nft-ipv6-guard.ts'
+import { answersCanary } from '../adapters/network/nft/rule-canary.ts'
 import { nftPortGuard } from '../adapters/network/ports/nft-port-guard.ts'
 import { podPorts } from '../adapters/network/ports/pod-ports.ts'
 import { probeHost } from '../adapters/network/probe-host.ts'
@@ -77,7 +78,7 @@ export function networkGround(
 ): NetworkGround {
   const owner = networkOwner(root)
   const guard = nftIPv6Guard(root, undefined, () => peerRules.IPv6.get() !== undefined)
-  const table = guard.inTurn(nftTable(ipv6Rules))
+  const table = guard.inTurn(nftTable(ipv6Rules, 'nft', { isAnswering: () => answersCanary(ipv6Rules) }))
   return {
     owner,
     hasIPv6: hasIPv6(root),

@@ -5,7 +5,8 @@ import type { Reader } from '../../daemon/cell.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { type NetworkOwner, ownedTable } from '../adapters/network/network-owner.ts'
-import { nftTable } from '../adapters/network/nft.ts'
+import { nftTable } from '../adapters/network/nft/nft.ts'
+import { answersCanary } from '../adapters/network/nft/rule-canary.ts'
 import { networkManager, type RuleTable } from '../network/network-manager.ts'
 import type { IPv6Guard } from '../network/peers/ipv6-guard.ts'
 import type { RuleSet } from '../network/rule-set.ts'
@@ -27,12 +28,13 @@ export function ruleLoops({ board, write, machine, owner, ipv6, ipv6Table, log }
   const { clockFor } = machine.watch
   // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
   const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
+  const isAnswering = async () => (await answersCanary(ipv4Rules)) && (await ipv6.isAnswering())
   const table = {
-    IPv4: ownedTable(nftTable(ipv4Rules, 'nft', observe), owner),
+    IPv4: ownedTable(nftTable(ipv4Rules, 'nft', { isAnswering, observe }), owner),
     IPv6: ipv6Table,
   }
   const { peerRules, serviceRules, balancerRules, mdnsRules, policyRules, hostPortRules } = board
-  const { ruleProblem, appliedRules } = write('ruleProblem', 'appliedRules')
+  const { ruleProblem, ruleRemovals, appliedRules } = write('ruleProblem', 'ruleRemovals', 'appliedRules')
   return ipFamilies.map((family) => {
     const others: readonly ByFamily<Reader<RuleSet | undefined>>[] = [mdnsRules, policyRules, hostPortRules]
     // The name server has an IPv4 address only.
@@ -45,7 +47,11 @@ export function ruleLoops({ board, write, machine, owner, ipv6, ipv6Table, log }
         rulesCurrent: board.rulesCurrent[family],
         policiesReady: board.policiesReady[family],
       },
-      writes: { ruleProblem: ruleProblem[family], appliedRules: appliedRules[family] },
+      writes: {
+        ruleProblem: ruleProblem[family],
+        ruleRemovals: ruleRemovals[family],
+        appliedRules: appliedRules[family],
+      },
       clock: clockFor(family === 'IPv4' ? 'network' : 'network-ipv6'),
       log,
     })

@@ -19,6 +19,7 @@ function running(
   const rulesCurrent = cell(false)
   const policiesReady = cell(given.policiesReady ?? true)
   const ruleProblem = cell<string | undefined>(undefined)
+  const ruleRemovals = cell(0)
   const appliedRules = cell<readonly RuleSet[]>([])
   const clock = fakeClock()
   const end = new AbortController()
@@ -39,7 +40,7 @@ function running(
       },
     },
     reads: { rules: [peers, services], rulesCurrent, policiesReady },
-    writes: { ruleProblem, appliedRules },
+    writes: { ruleProblem, ruleRemovals, appliedRules },
     clock,
     log: quietLog(t, logged),
   })
@@ -48,7 +49,7 @@ function running(
     end.abort()
     await ended
   })
-  return { kernel, peers, services, rulesCurrent, policiesReady, ruleProblem, appliedRules, clock }
+  return { kernel, peers, services, rulesCurrent, policiesReady, ruleProblem, ruleRemovals, appliedRules, clock }
 }
 
 test('without a network of the fleet the kernel is not touched', async (t) => {
@@ -83,7 +84,7 @@ test('the table is removed when the fleet has no network any more, and made agai
 })
 
 test('rules that another program removed are back within 30 s', async (t) => {
-  const { kernel, peers, clock } = running(t)
+  const { kernel, peers, ruleRemovals, clock } = running(t)
   peers.set(drop)
   await clock.settle()
   kernel.intact = false
@@ -91,6 +92,7 @@ test('rules that another program removed are back within 30 s', async (t) => {
   t.equal(kernel.applied.length, 1)
   await clock.advance(1_000)
   t.match(kernel.applied[1], /^add table ip bramble\nflush table/)
+  t.equal(ruleRemovals.get(), 1)
 })
 
 test('rules that change meanwhile do not delay that', async (t) => {

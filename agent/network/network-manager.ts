@@ -21,7 +21,7 @@ export interface RuleTable {
   apply(transaction: string): Promise<void>
   /**
    * Nothing else has removed the table since, nor its rules. Those are looked for where `thorough` is set: it takes nft half a second
-   * with 5,000 Services, and 30 ms otherwise.
+   * with 5,000 Services. Otherwise no process is started as long as the canary rule answers.
    */
   isIntact(thorough: boolean): Promise<boolean>
   /** Without a table it does nothing. */
@@ -44,6 +44,8 @@ export type NetworkManagerNeeds = {
   readonly writes: {
     /** Why the kernel does not have the rules that are wanted. */
     readonly ruleProblem: Cell<string | undefined>
+    /** How often another program has removed them. */
+    readonly ruleRemovals: Cell<number>
     /** What the kernel has, by identity; of an unknown state what it had last. */
     readonly appliedRules: Cell<readonly RuleSet[]>
   }
@@ -78,7 +80,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
 
   const wanted = (): readonly RuleSet[] | 'none' => {
     const [first, ...others] = reads.rules.map((part) => part.get())
-    return first === undefined ? 'none' : [baseRules, first, ...others.map((rules) => rules ?? noRules)]
+    return first === undefined ? 'none' : [baseRules(table.family), first, ...others.map((rules) => rules ?? noRules)]
   }
 
   const apply = async (transaction: RuleTransaction) => {
@@ -116,6 +118,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
     if (await table.isIntact(++verified % thoroughEvery === 0)) return
     log.warn('Rules of the network were removed by another program; they are applied again', ofFamily(table.family))
     applied = 'unknown'
+    writes.ruleRemovals.set(writes.ruleRemovals.get() + 1)
   }
 
   const pass = async () => {

@@ -120,7 +120,7 @@ test('from an unknown state everything is put in place again, and what packets f
         chains: ['old', 'web', 'forward', 'peers-input'],
         sets: [...sets.map((set) => ({ ...clients, ...set })), { ...entries, name: 'entries' }],
       },
-      [baseRules, wanted],
+      [baseRules(ipv4Rules), wanted],
       ipv4Rules,
     )
   const { commands, retired } = from({ name: 'clients', timeoutSeconds: 60 }, { name: 'gone', timeoutSeconds: 60 })
@@ -137,7 +137,7 @@ test('from an unknown state everything is put in place again, and what packets f
   t.match(commands, /add chain ip bramble web\nadd/)
   const made = from({ name: 'clients', timeoutSeconds: 90 }).commands
   t.equal(made.match(/ set ip bramble clients/g)?.length, 2, 'deleted and added')
-  const fresh = allRules(undefined, [baseRules, wanted], ipv4Rules)
+  const fresh = allRules(undefined, [baseRules(ipv4Rules), wanted], ipv4Rules)
   t.notMatch(fresh.commands, /flush|delete/)
   t.same(fresh.retired, [])
   for (const name of jumpPoints) t.ok(fresh.commands.includes(`add chain ip bramble ${name}\n`), name)

@@ -95,7 +95,7 @@ async function applyRules(machine: string, hasRules: boolean): Promise<void> {
   const part = nameRules(network, 'pi-1')
   const chains = new Map([...part.chains].filter(([name]) => hasRules || name !== 'names-sent'))
   await inside(machine, 'nft', 'flush ruleset')
-  await writeFile(file, allRules(undefined, [baseRules, { ...part, chains }], ipv4Rules).commands)
+  await writeFile(file, allRules(undefined, [baseRules(ipv4Rules), { ...part, chains }], ipv4Rules).commands)
   await inside(machine, 'nft', '-f', file)
 }
 

@@ -1,6 +1,6 @@
 /** Measures the rules of Services on one node. `--help` prints the usage. */
 
-import { nftTable } from '../../agent/adapters/network/nft.ts'
+import { nftTable } from '../../agent/adapters/network/nft/nft.ts'
 import { baseRules } from '../../agent/network/base-rules.ts'
 import { allRules, ruleChanges } from '../../agent/network/rule-changes.ts'
 import { ipv4Rules } from '../../agent/network/rule-family.ts'
@@ -62,11 +62,11 @@ async function measureRules(size: number): Promise<string> {
   let rules: RuleSet = rulesOf(services)
   let text = ''
   const make = await msOf(async () => {
-    text = allRules(undefined, [baseRules, rulesOfServices(node)(services)], ipv4Rules).commands
+    text = allRules(undefined, [baseRules(ipv4Rules), rulesOfServices(node)(services)], ipv4Rules).commands
   })
   const first = await msOf(() => table.apply(text))
   const again = await msOf(async () =>
-    table.apply(allRules(await table.list(), [baseRules, rules], ipv4Rules).commands),
+    table.apply(allRules(await table.list(), [baseRules(ipv4Rules), rules], ipv4Rules).commands),
   )
   const agent: number[] = []
   const kernel: number[] = []

@@ -1,6 +1,6 @@
 /** Nodes without an engine or an agent: network namespaces on one link, with a bridge for pods each, and routes to each other's. */
 import { randomBytes } from 'node:crypto'
-import { nftTable } from '../../agent/adapters/network/nft.ts'
+import { nftTable } from '../../agent/adapters/network/nft/nft.ts'
 import { baseRules } from '../../agent/network/base-rules.ts'
 import { allRules, chainDeletion, ruleChanges } from '../../agent/network/rule-changes.ts'
 import { ipv4Rules, ipv6Rules, type RuleFamily } from '../../agent/network/rule-family.ts'
@@ -144,7 +144,7 @@ async function bareNode(t: Ending, wire: OwnSpace, plan: AddressPlan, { number, 
       applied = after
       const { commands, retired } =
         before === undefined || whole
-          ? allRules(await table.list(), [baseRules, after, others], family)
+          ? allRules(await table.list(), [baseRules(family), after, others], family)
           : ruleChanges([{ before, after }], family)
       if (commands !== '') await table.apply(commands)
       if (retired.length > 0) await table.apply(chainDeletion(retired, family))

@@ -29,15 +29,19 @@ async function machine(t: Test) {
   await mkdir(join(root, 'proc/net'), { recursive: true })
   const addresses = new Map([['192.0.2.1', 'eth0']])
   const host = hostNetwork(root, tools, (address) => addresses.get(address))
+  const copyFiles = async () => {
+    for (const name of ['route', 'dev', 'ipv6_route']) {
+      await writeFile(join(root, `proc/net/${name}`), await space.run('cat', `/proc/net/${name}`))
+    }
+  }
   return {
     space,
     tools,
     host: {
       ...host,
+      made: () => copyFiles().then(host.made),
       async links(withIPv6 = false, address?: string) {
-        for (const name of ['route', 'dev', 'ipv6_route']) {
-          await writeFile(join(root, `proc/net/${name}`), await space.run('cat', `/proc/net/${name}`))
-        }
+        await copyFiles()
         for (const [, name = '', mtu = ''] of (await space.run('ip', '-o', 'link')).matchAll(
           /^\d+: (\S+?)[@:].* mtu (\d+)/gm,
         )) {

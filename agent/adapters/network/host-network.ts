@@ -1,5 +1,5 @@
 /** Routes and the tunnel of the pod network, through ip(8) and bridge(8), with the rule among Docker's own. */
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { tunnelPort } from '../../../api/network/pod-network.ts'
@@ -9,6 +9,7 @@ import type { HostNetwork, StepFailure } from '../../network/peers/route-sync.ts
 import { loopback } from '../../network/peers/service-route.ts'
 import { type PodRoute, type TunnelDevice, tunnelDevice, wireguardDevice } from '../../network/peers/tunnels.ts'
 import { readIPv6Routes, readRoutes } from '../kernel/host-routes.ts'
+import { textOf } from '../kernel/kernel-files.ts'
 import { type DockerRules, dockerRules } from './docker-rules.ts'
 import { runTool, runToolOrThrow } from './run-tool.ts'
 
@@ -33,9 +34,9 @@ export function hostNetwork(
   linkWith: (address: string) => string | undefined = interfaceWith,
 ): HostNetwork & DockerRules {
   const { ip } = tools
-  const mtuOf = async (device: string | undefined): Promise<number | undefined> => {
+  const mtuOf = (device: string | undefined): number | undefined => {
     if (device === undefined) return undefined
-    const text = await readFile(join(root, 'sys/class/net', device, 'mtu'), 'utf8').catch(() => '')
+    const text = textOf(join(root, 'sys/class/net', device, 'mtu')) ?? ''
     return /^\d+\n?$/.test(text) ? Number(text) : undefined
   }
 
@@ -43,19 +44,18 @@ export function hostNetwork(
     ...dockerRules(tools),
 
     async links(withIPv6 = false, address) {
-      const devices = await readFile(join(root, 'proc/net/dev'), 'utf8')
-      const has = (device: TunnelDevice) => new RegExp(`^ *${device}:`, 'm').test(devices)
+      const devices = tunnelsIn(root)
       const links = {
-        routes: await readRoutes(root),
-        ...(withIPv6 && { ipv6Routes: await readIPv6Routes(root) }),
-        hasTunnel: has(tunnelDevice),
-        hasWireguard: has(wireguardDevice),
+        routes: readRoutes(root),
+        ...(withIPv6 && { ipv6Routes: readIPv6Routes(root) }),
+        hasTunnel: devices.has(tunnelDevice),
+        hasWireguard: devices.has(wireguardDevice),
       }
       if (address === undefined) return links
-      const linkMtu = await mtuOf(linkWith(address))
+      const linkMtu = mtuOf(linkWith(address))
       const tunnelMtus: { [D in TunnelDevice]?: number } = {}
-      for (const device of tunnelDevices.filter(has)) {
-        const mtu = await mtuOf(device)
+      for (const device of devices) {
+        const mtu = mtuOf(device)
         if (mtu !== undefined) tunnelMtus[device] = mtu
       }
       return { ...links, ...(linkMtu !== undefined && { linkMtu }), tunnelMtus }
@@ -68,7 +68,9 @@ export function hostNetwork(
       // A kernel without IPv6 refuses to list its routes.
       const ipv6Text = await runTool(ip, list('-6'))
       const ofIPv6 = routesIn(ipv6Text.code === 0 ? ipv6Text.stdout : '')
-      const [tunnel, wireguard] = [await addressesOf(ip, tunnelDevice), await addressesOf(ip, wireguardDevice)]
+      const devices = tunnelsIn(root)
+      const addresses = async (device: TunnelDevice) => (devices.has(device) ? await addressesOf(ip, device) : {})
+      const [tunnel, wireguard] = [await addresses(tunnelDevice), await addresses(wireguardDevice)]
       const tunnelIPv6 = {
         ...(tunnel.ipv6 && { [tunnelDevice]: tunnel.ipv6 }),
         ...(wireguard.ipv6 && { [wireguardDevice]: wireguard.ipv6 }),
@@ -107,9 +109,15 @@ function interfaceWith(address: string): string | undefined {
   return all.find(([, addresses = []]) => addresses.some((one) => one.address === address))?.[0]
 }
 
+/** Those that the machine has. */
+function tunnelsIn(root: string): ReadonlySet<TunnelDevice> {
+  const devices = readFileSync(join(root, 'proc/net/dev'), 'utf8')
+  return new Set(tunnelDevices.filter((device) => new RegExp(`^ *${device}:`, 'm').test(devices)))
+}
+
 type DeviceAddresses = { readonly ipv4?: string | undefined; readonly ipv6?: string | undefined }
 
-/** Undefined: there is no interface, or it has none or several of that family, beside those of its link. */
+/** Undefined: it has none or several of that family, beside those of its link. */
 async function addressesOf(ip: string, device: TunnelDevice): Promise<DeviceAddresses> {
   const { code, stdout } = await runTool(ip, ['-j', 'address', 'show', 'dev', device])
   if (code !== 0) return {}

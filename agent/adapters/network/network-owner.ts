@@ -102,6 +102,7 @@ export function ownedGuard(guard: IPv6Guard, { claim, isOwner }: NetworkOwner): 
     close: (bridge) => claim().then(() => guard.close(bridge)),
     verify: () => claim().then(guard.verify),
     observe: async (chains) => (isOwner() ? guard.observe(chains) : undefined),
+    isAnswering: async () => !isOwner() || guard.isAnswering(),
     remove: async () => (isOwner() ? guard.remove() : undefined),
   }
 }

@@ -2,7 +2,7 @@
 import type { IsolatedPod } from '../../network/network-report.ts'
 import { isolationMap, podOfChain } from '../../network/policies/policy-chains.ts'
 import { tableName } from '../../network/rule-set.ts'
-import { isRecord, listed } from './nft.ts'
+import { isRecord, listed } from './nft/nft.ts'
 import { runTool } from './run-tool.ts'
 
 const directions = ['ingress', 'egress'] as const

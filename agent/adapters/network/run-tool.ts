@@ -63,7 +63,7 @@ export async function runToolOrThrow(
   tried: string,
   file: string,
   args: readonly string[],
-  input = '',
+  input?: string,
 ): Promise<string> {
   const { code, stdout, stderr } = await runTool(file, args, input)
   if (code === 0) return stdout

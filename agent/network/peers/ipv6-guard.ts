@@ -2,6 +2,8 @@
  * Blocks IPv6 of pods, unless the fleet gives them IPv6 addresses. Without those, policies have IPv4 rules only: a pod
  * that gives itself an IPv6 address, or gets one from the engine, must not bypass them.
  */
+import { canaryRule } from '../canary-rule.ts'
+import { ipv6Rules } from '../rule-family.ts'
 import { tableName } from '../rule-set.ts'
 
 export interface IPv6Guard {
@@ -20,6 +22,8 @@ export interface IPv6Guard {
    * each rule is looked for. Until `verify` or `close` has succeeded it does nothing.
    */
   observe(chains: string | undefined): Promise<void>
+  /** By the canary rule, without a process: false proves nothing. True where there is no guard. Never rejects. */
+  isAnswering(): Promise<boolean>
   /** Without a table it does nothing. */
   remove(): Promise<void>
 }
@@ -42,7 +46,11 @@ export function guardTable(bridges: readonly string[]): string {
     `add table ip6 ${tableName}`,
     `delete table ip6 ${tableName}`,
     `table ip6 ${tableName} {`,
-    ...[...chain('input', from), ...chain('forward', [...from, ...to]), ...chain('output', to)],
+    ...[
+      ...chain('input', from),
+      ...chain('forward', [...from, ...to]),
+      ...chain('output', [...to, canaryRule(ipv6Rules)]),
+    ],
     '}',
     '',
   ].join('\n')

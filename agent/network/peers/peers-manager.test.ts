@@ -42,6 +42,8 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     ipv6Problem: undefined as string | undefined,
     dockerProblem: undefined as string | undefined,
     adjusted: 0,
+    /** How often Docker's rules were looked at. */
+    asked: 0,
     /** Pending read of the machine's links. */
     reading: Promise.resolve(),
     isEngineDown: false,
@@ -63,6 +65,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const networkCurrent = cell(false)
   const networkObstacle = cell<unknown>(undefined)
   const ruleProblem = byFamily(() => cell<string | undefined>(undefined))
+  const ruleRemovals = byFamily(() => cell(0))
   const runtime = cell<{ readonly info?: { readonly firewallBackend?: string } }>({})
   const nodeStatus = cell<NodeStatus | undefined>(undefined)
   const peerRules = byFamily(() => cell<RuleSet | undefined>(undefined))
@@ -71,7 +74,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const podsMayMove = cell(false)
   const cells = {
     addressProofs: cell(noProofs, areSameProofs),
-    ...{ networkMessage, networkCurrent, networkObstacle, ruleProblem, runtime, nodeStatus },
+    ...{ networkMessage, networkCurrent, networkObstacle, ruleProblem, ruleRemovals, runtime, nodeStatus },
     ...{ podLink: cell<string | undefined>(undefined) },
     ...{ peerRules, networkConditions, routesApplied, podsMayMove },
   }
@@ -123,6 +126,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
           return steps.flatMap(take)
         },
         async acceptMarked() {
+          world.asked++
           if (world.dockerProblem !== undefined) throw new Error(world.dockerProblem)
           world.isAccepting = true
         },
@@ -385,6 +389,26 @@ test('an agent that starts with its checkpoint moves pods at once, one without l
   const { podsMayMove: unknown, clock } = running(t)
   await clock.advance(120_000)
   t.equal(unknown.get(), false)
+})
+
+test("Docker's rules are looked at every two minutes, and at once after another program has removed ours", async (t) => {
+  const { world, networkMessage, ruleRemovals, clock } = running(t)
+  networkMessage.set(message(1, 2))
+  await clock.settle()
+  const before = world.asked
+  await clock.advance(119_000)
+  t.equal(world.asked, before)
+  await clock.advance(30_000)
+  t.equal(world.asked, before + 1)
+  ruleRemovals.IPv4.set(1)
+  await clock.settle()
+  t.equal(world.asked, before + 2)
+  world.dockerProblem = 'DOCKER-USER is missing'
+  ruleRemovals.IPv6.set(1)
+  await clock.settle()
+  world.dockerProblem = undefined
+  await clock.advance(30_000)
+  t.equal(world.asked, before + 4, 'a failure is tried again after 30 s')
 })
 
 test('an engine that does not answer is asked again every 30 s, and does not make the network unavailable', async (t) => {

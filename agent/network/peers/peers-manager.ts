@@ -19,7 +19,16 @@ import type { IPv6Guard } from './ipv6-guard.ts'
 import { networkCondition } from './network-condition.ts'
 import { podNetworkForm } from './peer-ipv6.ts'
 import { peerRules } from './peer-rules.ts'
-import { newPeersState, nextPass, onDoubt, onGivenUp, onNetwork, type PeersState } from './peers-state.ts'
+import {
+  newPeersState,
+  nextPass,
+  onDoubt,
+  onGivenUp,
+  onNetwork,
+  onVerify,
+  type PeersState,
+  verifyMs,
+} from './peers-state.ts'
 import { moveDelayMs } from './pod-moves.ts'
 import { type HostNetwork, routeSync } from './route-sync.ts'
 
@@ -46,6 +55,8 @@ export type PeersManagerNeeds = {
     /** Why this node has no part in the network of the fleet: its pods leave their present one. */
     readonly networkObstacle: Reader<unknown>
     readonly ruleProblem: ByFamily<Reader<string | undefined>>
+    /** Changes when another program has removed the table: it may have removed Docker's rules, too. */
+    readonly ruleRemovals: ByFamily<Reader<number>>
     readonly nodeStatus: Reader<NodeStatus | undefined>
     /** Changes when the engine starts, among others. */
     readonly runtime: Reader<{ readonly info?: { readonly firewallBackend?: string | undefined } | undefined }>
@@ -71,8 +82,6 @@ export type PeersManagerNeeds = {
 
 /** A link that goes down takes its routes with it; a file of the kernel shows that. */
 const linksMs = 5_000
-/** Docker's rules are looked at by a process. What failed is tried again. */
-const verifyMs = 30_000
 
 export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly nodeName: string }): Loop {
   const { bridge, reads, writes, clock, log } = needs
@@ -110,7 +119,8 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
 
   const pass = async () => {
     const nowMs = clock.monotonicMs()
-    const next = nextPass(state, { nowMs, isIdle: routes.isIdle(), hasBridgeFailed: failures.has('bridge') })
+    const failed = { hasBridgeFailed: failures.has('bridge'), hasFirewallFailed: failures.has('firewall') }
+    const next = nextPass(state, { nowMs, isIdle: routes.isIdle(), ...failed })
     if (next.pass === 'idle') {
       if (next.adjustsBridge) await attempt('bridge', bridge.adjust)
       enter({ ...state, isLeavingDue: state.isLeavingDue && failures.has('bridge') })
@@ -119,8 +129,9 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     if (next.movesNow) enter({ ...state, mayMove: true })
     await sync(wanted, next.isDue)
     if (next.isDue) {
-      enter({ ...state, verifyAtMs: clock.monotonicMs() + verifyMs })
-      await verifyRules(needs, attempt, { isOn: state.isOn, withIPv6: wanted?.ipv6 !== undefined })
+      enter(onVerify(state, next, clock.monotonicMs()))
+      const { isFirewallDue } = next
+      await verifyRules(needs, attempt, { isOn: state.isOn, withIPv6: wanted?.ipv6 !== undefined, isFirewallDue })
     }
     if (next.adjustsBridge) {
       enter({ ...state, isBridgeDue: false })
@@ -147,7 +158,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
         ...[...Object.values(reads.ruleProblem), reads.networkCurrent].map((one: Reader<unknown>) =>
           one.onChange(wake.ring),
         ),
-        reads.runtime.onChange(doubt),
+        ...[reads.runtime, ...Object.values(reads.ruleRemovals)].map((one: Reader<unknown>) => one.onChange(doubt)),
       ]
       try {
         if (state.isOn) await holdEarlierRoutes({ routes, reads, clock }, wake, signal)
@@ -175,17 +186,18 @@ function setRules(
   for (const family of ipFamilies) rules[family].set(wanted && peerRules(wanted, ruleFamilies[family], podLink))
 }
 
-type Wants = { readonly isOn: boolean; readonly withIPv6: boolean }
+type Wants = { readonly isOn: boolean; readonly withIPv6: boolean; readonly isFirewallDue: boolean }
 
 /** What is beside our table of IPv4: Docker's rules, and IPv6 where pods have none. */
-async function verifyRules(needs: PeersManagerNeeds, attempt: Attempt, { isOn, withIPv6 }: Wants): Promise<void> {
+async function verifyRules(needs: PeersManagerNeeds, attempt: Attempt, wants: Wants): Promise<void> {
+  const { isOn, withIPv6, isFirewallDue } = wants
   const { host, ipv6, ipv6Forwarding, reads } = needs
   const acceptMarked = async () => {
     const problem = firewallProblem(reads.runtime.get().info?.firewallBackend)
     if (problem !== undefined) throw new Error(`${problem}. ${firewallRemedy}`)
     await host.acceptMarked(withIPv6)
   }
-  await attempt('forwarding', isOn ? acceptMarked : host.refuseMarked)
+  if (isFirewallDue) await attempt('firewall', isOn ? acceptMarked : host.refuseMarked)
   await attempt('ipv6', isOn ? ipv6.verify : ipv6.remove)
   await attempt('ipv6 forwarding', withIPv6 ? ipv6Forwarding.enable : ipv6Forwarding.restore)
 }

@@ -3,11 +3,18 @@ import { newPeersState, nextPass, onDoubt, onGivenUp, onNetwork, type PeersState
 
 const routed = { mode: 'routed' } as const
 const received = (over = {}) => ({ isOn: true, form: routed, delayMs: 500, nowMs: 1_000, ...over })
-const facts = (over = {}) => ({ nowMs: 1_000, isIdle: false, hasBridgeFailed: false, ...over })
+const facts = (over = {}) => ({
+  nowMs: 1_000,
+  isIdle: false,
+  hasBridgeFailed: false,
+  hasFirewallFailed: false,
+  ...over,
+})
 /** Nothing is due. */
 const settled: PeersState = {
   ...onNetwork(newPeersState, received()),
   verifyAtMs: 30_000,
+  firewallAtMs: 120_000,
   isBridgeDue: false,
 }
 
@@ -33,15 +40,20 @@ test('without a message pods stay where they are until the controller is known t
 })
 
 test('routes are looked at in each pass; rules and the bridge when they are due', async (t) => {
-  const rest = { pass: 'network', movesNow: false, isDue: false, adjustsBridge: false } as const
+  const rest = { pass: 'network', movesNow: false, isDue: false, isFirewallDue: false, adjustsBridge: false } as const
   t.same(nextPass(settled, facts()), rest)
   t.same(nextPass(settled, facts({ nowMs: 30_000 })), { ...rest, isDue: true })
+  t.match(nextPass(settled, facts({ nowMs: 30_000, hasFirewallFailed: true })), { isFirewallDue: true })
+  t.same(nextPass(settled, facts({ nowMs: 120_000 })), { ...rest, isDue: true, isFirewallDue: true })
   t.same(nextPass(settled, facts({ hasBridgeFailed: true })), rest, 'a failure waits for the next look')
   t.same(nextPass(settled, facts({ nowMs: 30_000, hasBridgeFailed: true })), {
     ...rest,
     ...{ isDue: true, adjustsBridge: true },
   })
-  t.same(nextPass(onDoubt(settled), facts()), { ...rest, isDue: true, adjustsBridge: true })
+  t.same(nextPass(onDoubt(settled), facts()), {
+    ...rest,
+    ...{ isDue: true, isFirewallDue: true, adjustsBridge: true },
+  })
 })
 
 test('a network that has ended is taken down while its routes are there', async (t) => {

@@ -1,11 +1,11 @@
 import { type Test, test } from 'tap'
-import { testFolder } from '../../../daemon/testing/test-folder.ts'
-import { type OwnSpace, ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
-import { eventually } from '../../../test/support/wait.ts'
-import { baseRules } from '../../network/base-rules.ts'
-import { allRules } from '../../network/rule-changes.ts'
-import { ipv4Rules, ipv6Rules } from '../../network/rule-family.ts'
-import type { RuleSet } from '../../network/rule-set.ts'
+import { testFolder } from '../../../../daemon/testing/test-folder.ts'
+import { type OwnSpace, ownSpace, whyNoRules } from '../../../../test/support/own-space.ts'
+import { eventually } from '../../../../test/support/wait.ts'
+import { baseRules } from '../../../network/base-rules.ts'
+import { allRules } from '../../../network/rule-changes.ts'
+import { ipv4Rules, ipv6Rules } from '../../../network/rule-family.ts'
+import type { RuleSet } from '../../../network/rule-set.ts'
 import { nftTable } from './nft.ts'
 import { nftIPv6Guard } from './nft-ipv6-guard.ts'
 
@@ -79,7 +79,7 @@ test('a table that another program changed or removed is put in place again', { 
   const listed = () => machine.run('nft', 'list', 'table', 'ip6', 'bramble')
   const before = await listed()
   t.match(before, /iifname "another" drop/, 'a bridge that is not there yet')
-  const table = nftTable(ipv4Rules, await machine.tool('nft'), guard.observe)
+  const table = nftTable(ipv4Rules, await machine.tool('nft'), { observe: guard.observe })
   await machine.run('nft', 'flush', 'chain', 'ip6', 'bramble', 'forward')
   await table.isIntact(true)
   t.equal(await listed(), before)
@@ -170,7 +170,7 @@ test('rules of a fleet with IPv6 and the guard replace each other, and one of th
   await guard.close('pods')
   isOpen = true
   t.match(await listed(), /iifname "pods" drop/, 'until the rules are there')
-  await table.apply(allRules(await table.list(), [baseRules, peers], ipv6Rules).commands)
+  await table.apply(allRules(await table.list(), [baseRules(ipv6Rules), peers], ipv6Rules).commands)
   const rules = await listed()
   t.notMatch(rules, /iifname "pods" drop/)
   await machine.run('ip', 'link', 'set', 'pods', 'type', 'bridge', 'nf_call_ip6tables', '0')
@@ -190,7 +190,7 @@ test('rules of a fleet with IPv6 and the guard replace each other, and one of th
   await later.close('pods')
   t.match(await listed(), /iifname "pods" drop/)
 
-  await table.apply(allRules(await table.list(), [baseRules, peers], ipv6Rules).commands)
+  await table.apply(allRules(await table.list(), [baseRules(ipv6Rules), peers], ipv6Rules).commands)
   isOpen = false
   await table.remove()
   t.match(await listed(), /iifname "pods" drop/)

@@ -1,10 +1,10 @@
 import { test } from 'tap'
-import { ipv4Rules } from '../../../agent/network/rule-family.ts'
-import { seededRandom } from '../../../daemon/testing/seeded-random.ts'
-import { ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
-import { baseRules } from '../../network/base-rules.ts'
-import { allRules, chainDeletion, ruleChanges } from '../../network/rule-changes.ts'
-import { noRules, type RuleChain, type RuleElements, type RuleSet } from '../../network/rule-set.ts'
+import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
+import { ownSpace, whyNoRules } from '../../../../test/support/own-space.ts'
+import { baseRules } from '../../../network/base-rules.ts'
+import { allRules, chainDeletion, ruleChanges } from '../../../network/rule-changes.ts'
+import { ipv4Rules } from '../../../network/rule-family.ts'
+import { noRules, type RuleChain, type RuleElements, type RuleSet } from '../../../network/rule-set.ts'
 import { existingIn, nftTable } from './nft.ts'
 
 const dynamic: RuleElements = {
@@ -51,7 +51,7 @@ test('the kernel has the same rules after changes as after putting all in place'
       .split(/\n(?=\t\w)/)
       .map((block) => block.replace(/[}\s]+$/, ''))
       .sort()
-  await changed.apply(allRules(undefined, [baseRules], ipv4Rules).commands)
+  await changed.apply(allRules(undefined, [baseRules(ipv4Rules)], ipv4Rules).commands)
   const random = seededRandom(7)
   let before = noRules
   for (let round = 0; round < 25; round++) {
@@ -59,7 +59,7 @@ test('the kernel has the same rules after changes as after putting all in place'
     const { commands, retired } = ruleChanges([{ before, after }], ipv4Rules)
     if (commands !== '') await changed.apply(commands)
     if (retired.length > 0) await changed.apply(chainDeletion(retired, ipv4Rules))
-    const whole = allRules(await placed.list(), [baseRules, after], ipv4Rules)
+    const whole = allRules(await placed.list(), [baseRules(ipv4Rules), after], ipv4Rules)
     await placed.apply(whole.commands)
     if (whole.retired.length > 0) await placed.apply(chainDeletion(whole.retired, ipv4Rules))
     t.same(await printed(changing), await printed(placing), `round ${round}`)
@@ -72,9 +72,9 @@ test('what packets filled outlives an agent that starts again', { skip: whyNoRul
   const table = nftTable(ipv4Rules, await space.tool('nft'))
   const chain: RuleChain = { rules: ['ip saddr @clients accept'] }
   const wanted: RuleSet = { chains: new Map([['services-forward', chain]]), sets: new Map([['clients', dynamic]]) }
-  await table.apply(allRules(await table.list(), [baseRules, wanted], ipv4Rules).commands)
+  await table.apply(allRules(await table.list(), [baseRules(ipv4Rules), wanted], ipv4Rules).commands)
   await space.run('nft', 'add element ip bramble clients { 192.0.2.7 }')
-  await table.apply(allRules(await table.list(), [baseRules, wanted], ipv4Rules).commands)
+  await table.apply(allRules(await table.list(), [baseRules(ipv4Rules), wanted], ipv4Rules).commands)
   t.match(await space.run('nft', 'list', 'set', 'ip', 'bramble', 'clients'), /192\.0\.2\.7/)
 })
 
@@ -86,7 +86,7 @@ test('a table that another program removed is not intact, nor is one that it emp
   const intact = async () => [await table.isIntact(false), await table.isIntact(true)]
   t.same(await intact(), [false, false])
   t.equal(await table.list(), undefined)
-  const { commands } = allRules(undefined, [baseRules], ipv4Rules)
+  const { commands } = allRules(undefined, [baseRules(ipv4Rules)], ipv4Rules)
   await table.apply(commands)
   t.same(await intact(), [true, true])
   await space.run('nft', 'flush', 'table', 'ip', 'bramble')
@@ -103,7 +103,7 @@ test('other tables are neither listed nor touched', { skip: whyNoRules() }, asyn
   await space.run('nft', 'add table ip other; add chain ip other forward; add table ip6 bramble')
   const before = await space.run('nft', 'list', 'ruleset')
   t.equal(await table.list(), undefined)
-  await table.apply(allRules(undefined, [baseRules], ipv4Rules).commands)
+  await table.apply(allRules(undefined, [baseRules(ipv4Rules)], ipv4Rules).commands)
   await table.remove()
   await table.remove()
   t.equal(await space.run('nft', 'list', 'ruleset'), before)

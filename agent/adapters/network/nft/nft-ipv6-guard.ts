@@ -1,12 +1,14 @@
 /** IPv6 of pods, through nft(8) and ip(8). */
 import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { mutex } from '../../../daemon/mutex.ts'
-import type { RuleTable } from '../../network/network-manager.ts'
-import { guardTable, type IPv6Guard } from '../../network/peers/ipv6-guard.ts'
-import { tableName } from '../../network/rule-set.ts'
+import { mutex } from '../../../../daemon/mutex.ts'
+import type { RuleTable } from '../../../network/network-manager.ts'
+import { guardTable, type IPv6Guard } from '../../../network/peers/ipv6-guard.ts'
+import { ipv6Rules } from '../../../network/rule-family.ts'
+import { tableName } from '../../../network/rule-set.ts'
+import { runTool, runToolOrThrow } from '../run-tool.ts'
 import { entersTable } from './nft.ts'
-import { runTool, runToolOrThrow } from './run-tool.ts'
+import { answersCanary } from './rule-canary.ts'
 
 export type GuardTools = { readonly ip: string; readonly nft: string }
 
@@ -100,6 +102,8 @@ export function nftIPv6Guard(
         if (wasOpen || !isApplied() || (chains !== undefined && entersTable('ip6', chains))) return
         if (applied !== (await printed())) await apply()
       }),
+    // A guard that is to be put in place is the matter of `verify`.
+    isAnswering: async () => wasOpen || !isApplied() || answersCanary(ipv6Rules),
     remove: () =>
       oneAtATime(async () => {
         bridges.clear()

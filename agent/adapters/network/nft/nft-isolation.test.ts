@@ -1,11 +1,11 @@
 import { test } from 'tap'
-import { ipv4Rules } from '../../../agent/network/rule-family.ts'
-import { ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
-import { baseRules } from '../../network/base-rules.ts'
-import { type LocalPod, policyRules } from '../../network/policies/policy-rules.ts'
-import { allRules } from '../../network/rule-changes.ts'
+import { ownSpace, whyNoRules } from '../../../../test/support/own-space.ts'
+import { baseRules } from '../../../network/base-rules.ts'
+import { type LocalPod, policyRules } from '../../../network/policies/policy-rules.ts'
+import { allRules } from '../../../network/rule-changes.ts'
+import { ipv4Rules } from '../../../network/rule-family.ts'
+import { isolatedPods } from '../nft-isolation.ts'
 import { nftTable } from './nft.ts'
-import { isolatedPods } from './nft-isolation.ts'
 
 const pod = (name: string, ip: string, namespace = 'shop'): LocalPod => ({
   ...{ namespace, name, ip, labels: {}, ports: [], isStatic: false },
@@ -24,9 +24,9 @@ test('the pods that the kernel isolates are read from its rules', { skip: whyNoR
   }
   const pods = [pod('db.0', '10.244.1.12'), pod('web', '10.244.1.9'), pod('new', '10.244.1.5', 'other')]
   const rules = policyRules(message, new Map(pods.map((one) => [one.name, one])), ipv4Rules)
-  await table.apply(allRules(undefined, [baseRules], ipv4Rules).commands)
+  await table.apply(allRules(undefined, [baseRules(ipv4Rules)], ipv4Rules).commands)
   t.same(await isolatedPods(nft), [], 'without policies')
-  await table.apply(allRules(await table.list(), [baseRules, rules], ipv4Rules).commands)
+  await table.apply(allRules(await table.list(), [baseRules(ipv4Rules), rules], ipv4Rules).commands)
   const directions = ['ingress', 'egress']
   t.same(await isolatedPods(nft), [
     { pod: undefined, address: '10.244.1.5', directions },
