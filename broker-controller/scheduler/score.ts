@@ -8,7 +8,7 @@ import type { Cluster } from './cluster.ts'
 import { imageLocality, imagesOf } from './image-locality.ts'
 import { neighbourScores } from './inter-pod-affinity.ts'
 import type { NodeAllocation } from './node-usage.ts'
-import { type PodNeeds, podNeeds } from './pod-needs.ts'
+import { type PodAmounts, type PodNeeds, podNeeds } from './pod-needs.ts'
 import { spreadScores } from './topology-spread.ts'
 
 /** One of the best, by chance. Throws RangeError when there is none. */
@@ -62,12 +62,21 @@ export function balancedAllocation({ requests }: PodNeeds, usage: NodeAllocation
   return Math.floor((1 - Math.abs(first - second) / 2) * 100)
 }
 
+type Capacities = readonly (readonly [name: string, capacity: number])[]
+
+/** By what nodes have: equal ones share it. */
+const known = new WeakMap<PodAmounts, Capacities>()
+
 /** Cpu and memory. What a node has none of is not scored (noderesources/least_allocated.go, balanced_allocation.go). */
-function capacities({ allocatable }: NodeAllocation): readonly (readonly [name: string, capacity: number])[] {
-  return ['cpu', 'memory'].flatMap((name) => {
+function capacities({ allocatable }: NodeAllocation): Capacities {
+  const made = known.get(allocatable)
+  if (made !== undefined) return made
+  const scored = ['cpu', 'memory'].flatMap((name) => {
     const capacity = allocatable.get(name) ?? 0
     return capacity === 0 ? [] : [[name, capacity] as const]
   })
+  known.set(allocatable, scored)
+  return scored
 }
 
 /** PreferNoSchedule taints that the pod does not tolerate. */
