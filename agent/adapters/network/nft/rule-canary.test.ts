@@ -26,11 +26,10 @@ test('the kernel answers while it has the rules, without a process', { skip: why
   await nftTable(ipv6Rules, nft).apply(guardTable(['pods']))
   t.same(await answers(), [false, true], 'the guard of a fleet without IPv6')
   await space.run('nft', 'flush', 'ruleset')
-  await space.run(
-    'nft',
-    'add table ip other; add chain ip other output { type filter hook output priority 0; policy drop; }',
-  )
-  t.same(await answers(), [false, false], 'a firewall of others that drops')
+  const output = '{ type filter hook output priority 0; policy drop; }'
+  const others = ['add table inet other', `add chain inet other out ${output}`, 'add rule inet other out oif lo accept']
+  await space.run('nft', others.join('; '))
+  t.same(await answers(), [false, false], 'a firewall of others, which leaves the loopback interface alone')
 })
 
 test('as long as it answers nothing is listed', async (t) => {

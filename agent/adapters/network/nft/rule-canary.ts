@@ -1,29 +1,25 @@
-/** Asks the kernel whether it has our rules, by a connection that they refuse. */
-import { connect } from 'node:net'
+/** Asks the kernel whether it has our rules, by a datagram that they drop. */
+import { createSocket } from 'node:dgram'
 import { codeOf } from '../../../../daemon/errors.ts'
-import { canaries } from '../../../network/canary-rule.ts'
+import { canaryAddresses, canaryPort } from '../../../network/canary-rule.ts'
 import type { RuleFamily } from '../../../network/rule-family.ts'
 
-/**
- * IPv4 answers at once. Of IPv6, Linux uses the answer to the second packet, which it sends a second after the first (RFC 6298). A firewall
- * of others may answer nothing.
- */
-const deadlineMs = 3_000
+const empty = Buffer.alloc(0)
 
 /**
- * Whether the table of this family refuses the connection that its canary rule names. False proves nothing: another firewall may come
- * first, and the rules of an earlier agent have no canary. Never rejects.
+ * Whether the kernel refuses to send the datagram that the canary rule of this family drops. False proves nothing: the rules of an earlier
+ * agent have no canary, and a machine may have no IPv6. A firewall of others that drops all of the loopback interface would be taken for
+ * it. Never rejects.
  */
 export function answersCanary({ family }: Pick<RuleFamily, 'family'>): Promise<boolean> {
-  const { address, port, code } = canaries[family]
   return new Promise((resolve) => {
-    const socket = connect({ host: address, port, timeout: deadlineMs })
-    const end = (isRefused: boolean) => {
-      socket.destroy()
-      resolve(isRefused)
+    const socket = createSocket(family === 'IPv4' ? 'udp4' : 'udp6')
+    const end = (isDropped: boolean) => {
+      socket.close()
+      resolve(isDropped)
     }
-    socket.once('error', (error) => end(codeOf(error) === code))
-    socket.once('timeout', () => end(false))
-    socket.once('connect', () => end(false))
+    // Where the socket cannot be bound it has no callback, but an event.
+    socket.once('error', () => end(false))
+    socket.send(empty, canaryPort, canaryAddresses[family], (error) => end(codeOf(error) === 'EPERM'))
   })
 }
