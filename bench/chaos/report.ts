@@ -27,7 +27,7 @@ Compare the rows of one fault with each other, not the times with those of a boa
 const legend = `| column | meaning |
 |---|---|
 | all ran again | seconds from the begin of the fault until as many containers ran as before, on any machine; 0.0: none was missed |
-| not within the round | rounds in which that had not happened after three minutes |
+| not within the round | rounds in which that had not happened after three minutes. With Bramble a full disk has pods evicted, as a kubelet does, and the machine gets pods again when the disk has had space for five minutes; Swarm evicts nothing |
 | ended on other machines | containers that ended on a machine without the fault |
 | started on other machines | replicas that were started there: with Bramble after five minutes without the machine (\`tolerationSeconds\` 300, as in Kubernetes), which no fault here lasts, or when a full disk has pods evicted |
 | ran twice | a container with data ran on two machines at one time |
