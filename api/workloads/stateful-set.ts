@@ -19,6 +19,9 @@ import { conditionFields } from './condition-fields.ts'
 
 const StatefulSetConditionSchema = object('apps.v1.StatefulSetCondition', conditionFields)
 
+/** Label of a pod of a StatefulSet, with the pod's own name (staging/src/k8s.io/api/apps/v1/types.go, StatefulSetPodNameLabel). */
+export const podNameLabel = 'statefulset.kubernetes.io/pod-name'
+
 const StatefulSetStatusSchema = object('apps.v1.StatefulSetStatus', {
   observedGeneration: field(1, optional(integer)),
   replicas: field(2, optional(integer)),

@@ -129,6 +129,8 @@ test('a pod of a controller that its node no longer has was deleted after the ba
     const kept = await restore('kept')
     await restore('replaced')
     await restore('alone', { metadata: { ownerReferences: [] } })
+    const labels = { 'statefulset.kubernetes.io/pod-name': 'db-0' }
+    await restore('db-0', { metadata: { ownerReferences: [], labels } })
     await restore('elsewhere', { nodeName: 'pi-2' })
     await restore('ended', { status: { phase: 'Succeeded' } })
     await restore('shut-down', { status: { phase: 'Failed', ...shutdownEnding } })
@@ -137,7 +139,7 @@ test('a pod of a controller that its node no longer has was deleted after the ba
     await deliver({ pods: [kept] })
     await deliver({ complete: true, ...(hasAllPods && { hasAllPods }) })
     const names = (await store.list('pods')).items.map(({ metadata }) => metadata.name)
-    const replaced = ['replaced', 'shut-down']
+    const replaced = ['replaced', 'shut-down', 'db-0']
     for (const name of replaced) {
       t.equal(names.includes(name), !hasAllPods, hasAllPods ? 'it no longer ran' : 'a lost checkpoint proves nothing')
     }

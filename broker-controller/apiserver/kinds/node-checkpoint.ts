@@ -15,6 +15,7 @@ import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
+import { podNameLabel } from '../../../api/workloads/stateful-set.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { isAssigned } from '../../store/checkpoints/checkpoint-data.ts'
 import { keyText } from '../../store/informer.ts'
@@ -171,10 +172,12 @@ async function removeReplacedPods(node: string, { store, origin, log }: Resource
   const isOld = ({ metadata }: Pod) =>
     Date.parse(metadata.creationTimestamp ?? '') <= (origin?.sinceMs ?? Number.NEGATIVE_INFINITY)
   const isReplaced = (pod: Pod) => {
-    const { annotations = {}, ownerReferences = [] } = pod.metadata
+    const { annotations = {}, labels = {}, name, ownerReferences = [] } = pod.metadata
     // The node itself controls mirror pods, and creates them.
     if (annotations[learntByAnnotation] === origin?.id || annotations[mirrorAnnotation] !== undefined) return false
-    return ownerReferences.some(({ controller }) => controller) && isOld(pod) && !hasEndedForGood(pod)
+    // One that a checkpoint brought to the store of the backup has no owner until its StatefulSet adopts it.
+    const isControlled = ownerReferences.some(({ controller }) => controller) || labels[podNameLabel] === name
+    return isControlled && isOld(pod) && !hasEndedForGood(pod)
   }
   const replaced = (await store.podsOfNode(node)).filter(isReplaced)
   for (const pod of replaced) await removeIfThere(store, 'pods', pod)

@@ -1,11 +1,10 @@
 /** Who a pod of a StatefulSet is (pkg/controller/statefulset/stateful_set_utils.go). Pure. */
 import type { Pod, PodTemplateSpec } from '../../../../api/pod.ts'
-import type { StatefulSet } from '../../../../api/workloads/stateful-set.ts'
+import { podNameLabel, type StatefulSet } from '../../../../api/workloads/stateful-set.ts'
 import type { AnyStored } from '../../../store/store.ts'
 import { revisionLabel } from '../history/revisions.ts'
 import { podOfTemplate } from '../pod-control.ts'
 
-const podNameLabel = 'statefulset.kubernetes.io/pod-name'
 const podIndexLabel = 'apps.kubernetes.io/pod-index'
 
 /** The number at the end of the pod's name, if the rest is the name of the set; undefined: it is not a pod of that. */
