@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -434,10 +434,6 @@ test('an attempt that is repeated when a network comes up uses the latest creden
   const at = await broker(t)
   const root = await mkdtemp(join(tmpdir(), 'mqtt-root-'))
   t.teardown(() => rm(root, { recursive: true }))
-  // The agent lists the links, and opens this pipe afterwards: the list without a link is made then.
-  const routes = join(root, 'proc/net/route')
-  await mkdir(join(root, 'proc/net'), { recursive: true })
-  spawnSync('mkfifo', [routes])
   let attempts = 0
   const door = createServer((socket) => {
     t.teardown(() => void socket.destroy())
@@ -455,9 +451,6 @@ test('an attempt that is repeated when a network comes up uses the latest creden
   const expired = at.keysOf('pi-1', { nowMs: Date.now() - 2 * 86_400_000, lifeMs: 86_400_000 })
   const node = agent(t, { ...settingsFor(`mqtts://localhost:${port}`, expired), root })
   await until('the first attempt hangs', () => attempts === 1)
-  const first = await open(routes, 'w')
-  await rm(routes)
-  await first.close()
   node.use(at.keysOf('pi-1'))
   await mkdir(join(root, 'sys/class/net/eth0'), { recursive: true })
   await writeFile(join(root, 'sys/class/net/eth0/carrier'), '1')
