@@ -164,25 +164,24 @@ async function createPodFromCheckpoint(
 }
 
 /**
- * Removes the pods of the backup that the node no longer has and that have a controller: they were deleted since, and their controllers
- * have replaced them. Sent to the node they would run beside those. Pods that ended for good no longer run, and count for Jobs; one that
- * its machine ended to shut down would run again.
+ * Removes the pods that the node does not have and that have a controller: those of the backup were deleted since, and their controllers
+ * have replaced them; sent to the node they would run beside those. This store has sent the node none yet, so one that it made since is
+ * made again: no date decides, for the clock may have been wrong. Pods that ended for good no longer run, and count for Jobs; one that its
+ * machine ended to shut down would run again.
  */
 async function removeReplacedPods(node: string, { store, origin, log }: ResourceNeeds): Promise<void> {
-  const isOld = ({ metadata }: Pod) =>
-    Date.parse(metadata.creationTimestamp ?? '') <= (origin?.sinceMs ?? Number.NEGATIVE_INFINITY)
   const isReplaced = (pod: Pod) => {
     const { annotations = {}, labels = {}, name, ownerReferences = [] } = pod.metadata
     // The node itself controls mirror pods, and creates them.
     if (annotations[learntByAnnotation] === origin?.id || annotations[mirrorAnnotation] !== undefined) return false
     // One that a checkpoint brought to the store of the backup has no owner until its StatefulSet adopts it.
     const isControlled = ownerReferences.some(({ controller }) => controller) || labels[podNameLabel] === name
-    return isControlled && isOld(pod) && !hasEndedForGood(pod)
+    return isControlled && !hasEndedForGood(pod)
   }
   const replaced = (await store.podsOfNode(node)).filter(isReplaced)
   for (const pod of replaced) await removeIfThere(store, 'pods', pod)
   if (replaced.length > 0)
-    log.info('Pods of the backup removed: their node no longer has them', { node, pods: replaced.length })
+    log.info('Pods removed that their node does not have', { node, pods: replaced.length })
 }
 
 /** The pods that came with the node's checkpoint. */
