@@ -25,10 +25,17 @@ export function noExecuteTainting(
   needs: NoExecuteTaintingNeeds,
   settings: ZoneSettings & { readonly nodeEvictionRate: number },
 ): NoExecuteTainting {
-  const { clock, log, judge } = needs
+  const { clock, log, judge, roster } = needs
   const queues = zoneQueues(settings.nodeEvictionRate)
   const bell = alarm(clock)
   let zones = noZones
+
+  /** By the present counts: the zones are judged only after all nodes were checked, which takes long while the store is slow. */
+  const due = () => {
+    const nowMs = clock.monotonicMs()
+    for (const [zone, rate] of planZones(zones, roster.counts(), settings).rates) queues.setRate(zone, rate, nowMs)
+    return queues.take(nowMs)
+  }
 
   /** A node that is ready, or whose failure is not proven any more, gets no taint. */
   const taint = async (name: string) => {
@@ -50,7 +57,7 @@ export function noExecuteTainting(
   return {
     async run(signal) {
       while (!signal.aborted) {
-        for (const name of queues.take(clock.monotonicMs())) await taintNode(name)
+        for (const name of due()) await taintNode(name)
         await bell.sleep(waitMs(queues.nextMs(clock.monotonicMs()), clock.monotonicMs()), signal)
       }
     },

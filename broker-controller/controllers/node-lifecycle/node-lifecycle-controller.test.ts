@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import type { NodeOverrides } from '../../../api/testing/builders.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
+import { informer } from '../../store/informer.ts'
 import { nodeLifecycleController } from './node-lifecycle-controller.ts'
 import { defaultNodeLifecycleSettings } from './node-lifecycle-settings.ts'
 
@@ -235,6 +236,35 @@ test('a whole fleet down evicts nothing, and everybody gets a full grace when th
   await world.revive('pi-2', 'pi-3', 'pi-4', 'pi-5')
   await world.pass(60)
   t.same(await tainted(world), ['pi-6'])
+})
+
+test('a controller that starts while every node is down taints none of them, not for a moment', async (t) => {
+  const world = fleet(t)
+  await world.join(...names(3).map((name) => ({ name })))
+  for (const name of names(3)) await world.report(name, 'False')
+  await world.pass(60)
+  const seen: string[] = []
+  const stop = new AbortController()
+  const onChange: Parameters<typeof informer<'nodes'>>[2] = (node) => {
+    if (node?.spec?.taints?.some(({ effect }) => effect === 'NoExecute')) seen.push(node.metadata.name)
+  }
+  const watching = informer(world, 'nodes', onChange).run(stop.signal)
+  t.teardown(async () => {
+    stop.abort()
+    await watching
+  })
+  // The writes of one node take long, and the zones are judged after them.
+  const store: typeof world.store = {
+    ...world.store,
+    async update(resource, object, ...more) {
+      if (object.metadata.name === 'pi-1') await world.clock.sleep(10_000)
+      return world.store.update(resource, object, ...more)
+    },
+  }
+  start(t, { ...world, store })
+  await world.pass(60)
+  t.same(seen, [])
+  t.ok(world.log.messages('warn').includes('Every zone is down: nothing is evicted'))
 })
 
 test('a whole zone of three down: its nodes lose their pods at the usual rate', async (t) => {
