@@ -143,13 +143,7 @@ test('a pod of a controller that its node no longer has was deleted after the ba
     for (const name of replaced) {
       t.equal(names.includes(name), !hasAllPods, hasAllPods ? 'it no longer ran' : 'a lost checkpoint proves nothing')
     }
-    t.same(names.filter((name) => !replaced.includes(name)).sort(), [
-      'alone',
-      'elsewhere',
-      'ended',
-      'kept',
-      'static',
-    ])
+    t.same(names.filter((name) => !replaced.includes(name)).sort(), ['alone', 'elsewhere', 'ended', 'kept', 'static'])
   }
 })
 

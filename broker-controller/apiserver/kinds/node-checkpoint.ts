@@ -180,8 +180,7 @@ async function removeReplacedPods(node: string, { store, origin, log }: Resource
   }
   const replaced = (await store.podsOfNode(node)).filter(isReplaced)
   for (const pod of replaced) await removeIfThere(store, 'pods', pod)
-  if (replaced.length > 0)
-    log.info('Pods removed that their node does not have', { node, pods: replaced.length })
+  if (replaced.length > 0) log.info('Pods removed that their node does not have', { node, pods: replaced.length })
 }
 
 /** The pods that came with the node's checkpoint. */

@@ -1,7 +1,7 @@
 import { type Test, test } from 'tap'
 import type { NodeOverrides } from '../../../api/testing/builders.ts'
-import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { informer } from '../../store/informer.ts'
+import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { nodeLifecycleController } from './node-lifecycle-controller.ts'
 import { defaultNodeLifecycleSettings } from './node-lifecycle-settings.ts'
 
