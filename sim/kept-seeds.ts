@@ -36,4 +36,12 @@ export const keptSeeds: readonly KeptSeed[] = [
     ...{ seed: 470, world: 'claims', faultMinutes: 10 },
     why: 'a Job whose pod failed while the date of the controller was 400 days ahead gets another pod',
   },
+  {
+    ...{ seed: 82_280_938, world: 'controllers', faultMinutes: 10 },
+    why: 'a controller that begins to lead while no node is ready taints none',
+  },
+  {
+    ...{ seed: 88_919_005, world: 'budgets' },
+    why: 'pods stay on a node that came back, and went again, while the store could not be written',
+  },
 ]

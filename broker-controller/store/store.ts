@@ -6,7 +6,7 @@
  * `testing/store-contract.ts`, and `testing/store-connection-contract.ts` if it can lose its server. A store that keeps a cache of
  * all objects in memory writes a `ChangeWriter` (`cached-store.ts`) and nothing else.
  */
-import { ApiError, type StatusDetails } from '../../api/api-error.ts'
+import { ApiError, isApiError, type StatusDetails, type StatusReason } from '../../api/api-error.ts'
 import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { MetricFamily } from '../../daemon/prometheus-text.ts'
@@ -138,6 +138,13 @@ export class NamespaceFullError extends ApiError {
 /** Whether a write was refused for want of room: it may succeed once objects were deleted. */
 export function isWithoutRoom(error: unknown): error is ApiError {
   return error instanceof StoreFullError || error instanceof NamespaceFullError
+}
+
+const failures: readonly StatusReason[] = ['InternalError', 'Timeout', 'ServiceUnavailable']
+
+/** Whether the store took no write, whichever it was: its disk fails or is full, or etcd does not answer. */
+export function isStoreFailure(error: unknown): boolean {
+  return error instanceof StoreFullError || (isApiError(error) && failures.includes(error.reason))
 }
 
 /** A later version of the program wrote the store. The message has a remedy; a retry does not help. */

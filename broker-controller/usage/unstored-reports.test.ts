@@ -17,3 +17,16 @@ test('what the store has of a node may be outdated for a minute after its last s
   await clock.advance(1)
   t.same(both(), [false, false])
 })
+
+test('while the store takes no write, what it has of such a node stays outdated, though the node is away', async (t) => {
+  const clock = fakeClock()
+  const reports = unstoredReports({ clock })
+  reports.failed('pi-1')
+  await clock.advance(50_000)
+  reports.storeFailed()
+  await clock.advance(59_999)
+  t.same([reports.mayBeOutdated('pi-1'), reports.mayBeOutdated('pi-2')], [true, false])
+  await clock.advance(1)
+  reports.storeFailed()
+  t.notOk(reports.mayBeOutdated('pi-1'), 'the store took writes for a minute')
+})

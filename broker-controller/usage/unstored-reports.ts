@@ -4,6 +4,8 @@ import type { Clock } from '../../daemon/clock.ts'
 export interface UnstoredReports {
   /** A status of this node could not be stored. */
   failed(node: string): void
+  /** The store took no write: it lacks still what it lacked. */
+  storeFailed(): void
   /** It may not be stored yet. */
   mayBeOutdated(node: string): boolean
 }
@@ -15,16 +17,20 @@ export interface UnstoredReports {
 const lastsMs = 60_000
 
 export function unstoredReports({ clock }: { readonly clock: Pick<Clock, 'monotonicMs'> }): UnstoredReports {
-  const failures = new Map<string, number>()
+  /** Since the store took writes for so long. */
+  const nodes = new Set<string>()
+  let failedMs = Number.NEGATIVE_INFINITY
+  const isOver = () => clock.monotonicMs() - failedMs >= lastsMs
+  const storeFailed = () => {
+    if (isOver()) nodes.clear()
+    failedMs = clock.monotonicMs()
+  }
   return {
     failed(node) {
-      const nowMs = clock.monotonicMs()
-      for (const [name, atMs] of failures) if (nowMs - atMs >= lastsMs) failures.delete(name)
-      failures.set(node, nowMs)
+      storeFailed()
+      nodes.add(node)
     },
-    mayBeOutdated(node) {
-      const atMs = failures.get(node)
-      return atMs !== undefined && clock.monotonicMs() - atMs < lastsMs
-    },
+    storeFailed,
+    mayBeOutdated: (node) => nodes.has(node) && !isOver(),
   }
 }

@@ -27,11 +27,17 @@ export function budgetsHold({ app, minAvailable }: GuardedPods): Invariant<Healt
         }
       const state = withoutEntry(healthy, fact.name)
       if (!wasHealthy || !isGranted(pod)) return { state }
-      const left = [...state.values()].filter((untilMs) => untilMs > fact.atMs).length
+      const counted = [...state.values(), ...countedItself(healthy.get(fact.name))]
+      const left = counted.filter((untilMs) => untilMs > fact.atMs).length
       if (left >= minAvailable) return { state }
       return { state, violation: `${fact.name} is evicted, and ${left} of ${minAvailable} healthy pods are left` }
     },
   }
+}
+
+/** One that has just become unready may leave where enough are healthy, and the controller may still count it. */
+function countedItself(untilMs: number | undefined): readonly number[] {
+  return untilMs === undefined || untilMs === Number.POSITIVE_INFINITY ? [] : [untilMs]
 }
 
 /** Counted for a while. */

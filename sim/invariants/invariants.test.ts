@@ -218,6 +218,10 @@ test('an eviction that leaves too few healthy pods is found; one that was health
   t.same(violationsOf(rule, ...three, unready, evicted('a', 29_000)), [])
   t.equal(violationsOf(rule, ...three, unready, evicted('a', 31_000)).length, 1)
   t.same(violationsOf(rule, ...three, unready, evicted('c', 31_000)), [], 'a pod that is not ready costs nothing')
+  const two = [pod('a', 0), pod('c', 0), unready]
+  const leaves = (atMs: number) =>
+    violationsOf(rule, ...two, pod('c', atMs, { isReady: false, isEvicted: true })).length
+  t.same([leaves(20_100), leaves(31_000)], [0, 1], 'it is counted still, as in Kubernetes')
 })
 
 test('a Secret on its way to a node whose pods do not name it is found', async (t) => {

@@ -548,7 +548,7 @@ test('a message that the store rejects is logged, and requested again', async (t
 })
 
 test('a node whose status the store rejects may have changed; the status of a pod, and one that was stored, change nothing', async (t) => {
-  const { store, receive, unstored } = await inbox(t, { expected: ['Message of a node not stored'] })
+  const { store, receive, unstored, clock } = await inbox(t, { expected: ['Message of a node not stored'] })
   const status = { kind: 'status', node: 'pi-1' } as const
   await receive(status, { conditions: [{ type: 'Ready', status: 'False' }] })
   await store.close()
@@ -556,6 +556,10 @@ test('a node whose status the store rejects may have changed; the status of a po
   t.notOk(unstored.mayBeOutdated('pi-1'))
   await receive(status, { conditions: [{ type: 'Ready', status: 'True' }] })
   t.ok(unstored.mayBeOutdated('pi-1'))
+  await clock.advance(50_000)
+  await receive(aPodTopic, aPodMessage)
+  await clock.advance(50_000)
+  t.ok(unstored.mayBeOutdated('pi-1'), 'as long as the store takes no write')
 })
 
 test('the outbox learns which nodes read references, and what they hold', async (t) => {

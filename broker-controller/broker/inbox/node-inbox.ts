@@ -12,7 +12,7 @@ import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
 import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { informer } from '../../store/informer.ts'
-import type { Store, StoredObject } from '../../store/store.ts'
+import { isStoreFailure, type Store, type StoredObject } from '../../store/store.ts'
 import type { StorageBoard } from '../../usage/storage-board.ts'
 import type { UnstoredReports } from '../../usage/unstored-reports.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
@@ -34,7 +34,7 @@ export type NodeInboxNeeds = {
   readonly usage: Pick<UsageBoard, 'receive'>
   readonly storage: Pick<StorageBoard, 'receive' | 'forget'>
   /** undefined: nothing asks for them. */
-  readonly unstored?: Pick<UnstoredReports, 'failed'>
+  readonly unstored?: Pick<UnstoredReports, 'failed' | 'storeFailed'>
   readonly sessions: Pick<SessionBoard, 'connected' | 'disconnected'>
   readonly broker: Pick<Broker, 'publish'>
   readonly events: EventRecorder
@@ -71,6 +71,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     const topic = topicName(message.topic)
     limited.warn(`${message.node}/not stored`, 'Message of a node not stored', { node: message.node, topic, error })
     if (message.topic.kind === 'status') needs.unstored?.failed(message.node)
+    else if (isStoreFailure(error)) needs.unstored?.storeFailed()
     // The next lease shows the difference, and the node publishes the message again.
     digests.lost(message.node, topic)
   }
