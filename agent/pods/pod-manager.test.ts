@@ -216,6 +216,39 @@ test('a deleted pod is reported as gone until the controller no longer names it'
   t.equal(world.eventTexts().filter((one) => one.startsWith('Killing')).length, 1)
 })
 
+test('a container whose stop ends while the containers are listed is not stopped again', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  world.want(podRunning('web'))
+  await clock.advance(1_000)
+  const { listContainers, stopContainer } = runtime
+  let listMs = 0
+  runtime.listContainers = async (uid) => {
+    const found = await listContainers(uid)
+    await clock.sleep(listMs)
+    return found
+  }
+  runtime.stopContainer = async (id, graceSeconds) => {
+    await clock.sleep(1_000)
+    await stopContainer(id, graceSeconds)
+  }
+  const leaving = (hint: string) =>
+    podRunning('web', listening, {
+      metadata: {
+        annotations: { hint },
+        deletionTimestamp: '2026-01-01T00:00:31Z',
+        deletionGracePeriodSeconds: 30,
+      },
+    })
+  world.want(leaving('first'))
+  await clock.advance(900)
+  listMs = 200
+  world.want(leaving('second'))
+  await clock.advance(5_000)
+  t.same(runtime.containers, [])
+  t.same(world.gone, ['uid-of-web'])
+  t.equal(world.eventTexts().filter((one) => one.startsWith('Killing')).length, 1)
+})
+
 test('a pod whose phase is final is not run again', async (t) => {
   const { clock, runtime, world } = nodeInMemory(t)
   world.publishDesired({ pods: [podRunning('done', listening, { phase: 'Succeeded' })] })

@@ -47,13 +47,24 @@ type Observed = {
   /** undefined: nothing desires it any more. */
   readonly pod: Pod | undefined
   readonly listed: readonly RuntimeContainer[]
+  /** What was being stopped before they were listed. */
+  readonly stopping: PodRecord['stopping']
 }
 
-async function observe(uid: string, { runtime, logLinks, wanted, sources }: SyncPodNeeds): Promise<Observed> {
+async function observe(uid: string, { runtime, logLinks, wanted, sources, records }: SyncPodNeeds): Promise<Observed> {
+  const { stopping } = records.of(uid)
   const present = await runtime.listContainers(uid)
   await logLinks?.observe(uid, present)
   const pod = wanted.all.get(uid)
-  return { uid, pod, listed: withShownErrors(pod, present, sources) }
+  return { uid, pod, listed: withShownErrors(pod, present, sources), stopping }
+}
+
+/** A stop has ended since: one that was listed as running would be stopped again. */
+function isOutdated({ uid, listed, stopping }: Observed, { records }: Pick<SyncPodNeeds, 'records'>): boolean {
+  const now = records.of(uid)
+  return listed.some(
+    (container) => isRunning(container) && stopping.has(container.id) && !now.stopping.has(container.id),
+  )
 }
 
 /** Reads what the decision needs, and reports what it finds. */
@@ -74,6 +85,7 @@ async function decide(observed: Observed, isFirst: boolean, needs: SyncPodNeeds)
   if (records.of(uid).ended !== record.ended) return { action: 'observe' }
 
   const plan = await plannedSteps({ uid, pod, containers, runs }, needs)
+  if (isOutdated(observed, needs)) return { action: 'observe' }
   if (pod !== undefined) {
     recordWaiting(uid, pod, plan, needs)
     if (unknownMs === 0) reportStatus(uid, pod, containers, plan, needs)
