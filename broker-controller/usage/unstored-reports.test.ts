@@ -29,4 +29,10 @@ test('while the store takes no write, what it has of such a node stays outdated,
   await clock.advance(1)
   reports.storeFailed()
   t.notOk(reports.mayBeOutdated('pi-1'), 'the store took writes for a minute')
+  reports.failed('pi-1')
+  await clock.advance(50_000)
+  reports.failed('pi-2')
+  await clock.advance(10_000)
+  const both = [reports.mayBeOutdated('pi-1'), reports.mayBeOutdated('pi-2')]
+  t.same(both, [false, true], 'a status that fails by itself concerns no other node')
 })

@@ -17,20 +17,23 @@ export interface UnstoredReports {
 const lastsMs = 60_000
 
 export function unstoredReports({ clock }: { readonly clock: Pick<Clock, 'monotonicMs'> }): UnstoredReports {
-  /** Since the store took writes for so long. */
-  const nodes = new Set<string>()
-  let failedMs = Number.NEGATIVE_INFINITY
-  const isOver = () => clock.monotonicMs() - failedMs >= lastsMs
-  const storeFailed = () => {
-    if (isOver()) nodes.clear()
-    failedMs = clock.monotonicMs()
+  /** When the last status of each node failed. */
+  const failures = new Map<string, number>()
+  let storeFailedMs = Number.NEGATIVE_INFINITY
+  const isOver = (atMs: number) => clock.monotonicMs() - Math.max(atMs, storeFailedMs) >= lastsMs
+  const dropOver = () => {
+    for (const [name, atMs] of failures) if (isOver(atMs)) failures.delete(name)
   }
   return {
-    failed(node) {
-      storeFailed()
-      nodes.add(node)
+    failed: (node) => void failures.set(node, clock.monotonicMs()),
+    storeFailed() {
+      // Before that none is over.
+      if (isOver(storeFailedMs)) dropOver()
+      storeFailedMs = clock.monotonicMs()
     },
-    storeFailed,
-    mayBeOutdated: (node) => nodes.has(node) && !isOver(),
+    mayBeOutdated(node) {
+      const atMs = failures.get(node)
+      return atMs !== undefined && !isOver(atMs)
+    },
   }
 }

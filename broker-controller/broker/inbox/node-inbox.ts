@@ -71,7 +71,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     const topic = topicName(message.topic)
     limited.warn(`${message.node}/not stored`, 'Message of a node not stored', { node: message.node, topic, error })
     if (message.topic.kind === 'status') needs.unstored?.failed(message.node)
-    else if (isStoreFailure(error)) needs.unstored?.storeFailed()
+    if (isStoreFailure(error)) needs.unstored?.storeFailed()
     // The next lease shows the difference, and the node publishes the message again.
     digests.lost(message.node, topic)
   }
