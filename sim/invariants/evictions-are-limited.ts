@@ -4,7 +4,12 @@ import { isLifecycleTaint } from '../../api/pod/default-tolerations.ts'
 import type { TimedFact } from '../story/facts.ts'
 import { type Invariant, withEntry, withoutEntry } from './invariant.ts'
 
-type NodeState = { readonly taintedMs: number | undefined; readonly lostMs: number | undefined }
+type NodeState = {
+  readonly taintedMs: number | undefined
+  readonly lostMs: number | undefined
+  /** The taint that it had before. */
+  readonly cleared?: { readonly taintedMs: number; readonly atMs: number } | undefined
+}
 type Limits = {
   /** Since when each node has the taint, and is not ready. */
   readonly nodes: ReadonlyMap<string, NodeState>
@@ -15,6 +20,8 @@ type Limits = {
 const betweenTaintsMs = 7_000
 /** The default tolerations. The controller's date is not used: its clock counts whole milliseconds. */
 const tolerationMs = 300_000
+/** An eviction that was decided is written when the taint may have gone: as in Kubernetes. */
+const decidedMs = 1_000
 /** All nodes are lost for so long that the controller has counted them. */
 const countedMs = 10_000
 
@@ -26,11 +33,17 @@ export const evictionsAreLimited: Invariant<Limits> = {
     if (fact.kind === 'restored') return { state: afterRestore(fact, limits) }
     if (fact.kind === 'stored' && fact.resource === 'nodes') return afterNode(limits, fact)
     if (fact.kind !== 'evicted') return { state: limits }
-    const taintedMs = limits.nodes.get(fact.node)?.taintedMs
+    const taintedMs = taintOf(limits.nodes.get(fact.node), fact.atMs)
     if (taintedMs !== undefined && fact.atMs - taintedMs >= tolerationMs) return { state: limits }
     const since = taintedMs === undefined ? 'has no taint' : `has its taint for ${(fact.atMs - taintedMs) / 1000} s`
     return { state: limits, violation: `${fact.pod} is evicted from ${fact.node}, which ${since}` }
   },
+}
+
+function taintOf(node: NodeState | undefined, atMs: number): number | undefined {
+  const { taintedMs, cleared } = node ?? {}
+  const isDecided = cleared !== undefined && atMs - cleared.atMs <= decidedMs
+  return taintedMs ?? (isDecided ? cleared.taintedMs : undefined)
 }
 
 /** A taint that came with the backup may have been there for as long as a toleration. */
@@ -62,6 +75,7 @@ function afterNode(
   const now: NodeState = {
     taintedMs: isTainted ? (before?.taintedMs ?? atMs) : undefined,
     lostMs: isReady ? undefined : (before?.lostMs ?? atMs),
+    cleared: before?.taintedMs === undefined ? before?.cleared : { taintedMs: before.taintedMs, atMs },
   }
   const next = withEntry(nodes, name, now)
   // A node registers with a taint until it has reported.

@@ -182,6 +182,9 @@ test('an eviction before the tolerations end is found, and taints that come too 
   t.match(violationsOf(evictionsAreLimited, ...taintedA, node('a', 61_000), evicted(400_000)), [
     /a, which has no taint/,
   ])
+  const back = [...taintedA, node('a', 360_500)]
+  t.same(violationsOf(evictionsAreLimited, ...back, evicted(361_000)), [], 'it was decided before')
+  t.equal(violationsOf(evictionsAreLimited, ...back, evicted(362_000)).length, 1)
   t.same(violationsOf(evictionsAreLimited, ...taintedA, node('b', 70_000, lost)), [])
   t.match(violationsOf(evictionsAreLimited, ...taintedA, node('b', 61_000, lost)), [/b gets .* 1 s after another node/])
 })

@@ -226,6 +226,30 @@ test('a pod that could not be evicted stays if its node has lost the taint befor
   t.same(await leaving(world), ['web'])
 })
 
+test('a pod stays if its node loses the taint while the Event of its eviction is written', async (t) => {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1' })
+  await world.run({ name: 'web', nodeName: 'pi-1' })
+  const store: Store = {
+    ...world.store,
+    async create(resource, object) {
+      if (resource === 'events') await world.clock.sleep(5_000)
+      return world.store.create(resource, object)
+    },
+  }
+  const events = eventRecorder({ store, clock: world.clock })
+  t.teardown(world.start(taintEvictionController({ ...world, store, events })))
+  await world.pass(1)
+  await taint(world, 'pi-1', [repair])
+  await world.pass(2)
+  await taint(world, 'pi-1', [])
+  await world.pass(20)
+  t.same(await leaving(world), [])
+  await taint(world, 'pi-1', [repair])
+  await world.pass(20)
+  t.same(await leaving(world), ['web'])
+})
+
 test('an operator’s taint evicts at once what does not tolerate it, and a finished pod goes entirely', async (t) => {
   const world = await inFleet(t)
   await world.run({ name: 'web', nodeName: 'pi-1' })

@@ -71,7 +71,7 @@ async function runTaintEviction(
   const evict = async (pod: StoredPod) => {
     const key = keyText(pod.metadata)
     if (outdated.holds(pod, nodeOf(pod))) return counts.delay(key, outdatedMs)
-    await write.evict(pod)
+    await write.evict(pod, () => noExecuteOf(nodeOf(pod)).length > 0)
     forget(key)
   }
 

@@ -22,8 +22,8 @@ export interface TaintEvictionWrites {
    * records no Event for what it finds explained.
    */
   explainStay(pod: StoredPod, message: string): Promise<void>
-  /** Deletes the pod with its grace period. */
-  evict(pod: StoredPod): Promise<void>
+  /** Deletes the pod with its grace period, if it `isDue` still when that is written. */
+  evict(pod: StoredPod, isDue: () => boolean): Promise<void>
   recordCancelled(pod: StoredPod): Promise<void>
 }
 
@@ -48,11 +48,13 @@ export function taintEvictionWrites({ store, events, clock, log }: TaintEviction
       await rewrite({ store, clock }, 'pods', { key: { namespace, name }, uid, part: 'status', change })
       await record(pod, 'EvictionSkipped', message)
     },
-    async evict(pod) {
+    async evict(pod, isDue) {
       const key = keyText(pod.metadata)
       await record(pod, evictionReason, `Marking for deletion Pod ${key}`)
       const change = (fresh: StoredPod) =>
-        fresh.metadata.deletionTimestamp === undefined ? disruptedPod(fresh, rfc3339(clock.wallMs())) : undefined
+        fresh.metadata.deletionTimestamp === undefined && isDue()
+          ? disruptedPod(fresh, rfc3339(clock.wallMs()))
+          : undefined
       const isLeaving = await removePod({ store, clock }, pod, { change })
       if (isLeaving) log.info('Pod evicted for a taint', { pod: key, node: pod.spec.nodeName })
     },
