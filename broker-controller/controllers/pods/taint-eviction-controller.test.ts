@@ -245,6 +245,8 @@ test('a pod stays if its node loses the taint while the Event of its eviction is
   await taint(world, 'pi-1', [])
   await world.pass(20)
   t.same(await leaving(world), [])
+  const { items } = await world.store.list('events')
+  t.ok(items.some(({ message }) => message?.startsWith('Cancelling deletion of Pod')))
   await taint(world, 'pi-1', [repair])
   await world.pass(20)
   t.same(await leaving(world), ['web'])

@@ -40,6 +40,9 @@ export function taintEvictionWrites({ store, events, clock, log }: TaintEviction
     }
   }
 
+  const recordCancelled = (pod: StoredPod) =>
+    record(pod, evictionReason, `Cancelling deletion of Pod ${keyText(pod.metadata)}`)
+
   return {
     async explainStay(pod, message) {
       if (pod.status?.message === message) return
@@ -57,7 +60,8 @@ export function taintEvictionWrites({ store, events, clock, log }: TaintEviction
           : undefined
       const isLeaving = await removePod({ store, clock }, pod, { change })
       if (isLeaving) log.info('Pod evicted for a taint', { pod: key, node: pod.spec.nodeName })
+      else if (!isDue()) await recordCancelled(pod)
     },
-    recordCancelled: (pod) => record(pod, evictionReason, `Cancelling deletion of Pod ${keyText(pod.metadata)}`),
+    recordCancelled,
   }
 }
